@@ -8,9 +8,11 @@
 
 #include <pthread.h>
 
+#include "base/sanitize.h"
+
 /* MCL_FUTURE populates whole stacks, so they are small: 256 KiB, measured use is below 40
  * KiB. */
-#define UZ_THREAD_STACK_BYTES (256 * 1024)
+#define UZ_THREAD_STACK_BYTES (UZ_TSAN || UZ_ASAN ? 4 * 1024 * 1024 : 256 * 1024)
 
 struct thread {
 	pthread_t handle;

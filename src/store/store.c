@@ -23,17 +23,10 @@
 #include <urcu/urcu-memb.h>
 
 #include "base/clock.h"
+#include "base/sanitize.h"
 #include "codec/fill.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define UZ_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UZ_TSAN 1
-#endif
-#endif
-
-#ifdef UZ_TSAN
+#if UZ_TSAN
 /* ThreadSanitizer cannot see liburcu's barriers: tell it that leaving a section happens
  * before the end of the grace period that waited for it (store_memory.c has the other
  * half). */

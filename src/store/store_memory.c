@@ -22,6 +22,7 @@
 #include <urcu/urcu-memb.h>
 
 #include "base/clock.h"
+#include "base/sanitize.h"
 
 #define STORE_MAGIC \
 	0x50415753555a0a1aull /* "\x1a\nZUSWAP" little-endian; never a page's start */
@@ -176,18 +177,10 @@ void store_retire(struct store_thread *thread, struct slot_word word)
 	store_want_reclaim(thread->store, false);
 }
 
-#if defined(__SANITIZE_THREAD__)
-#define UZ_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UZ_TSAN 1
-#endif
-#endif
-
 static void wait_for_readers(struct store *store)
 {
 	urcu_memb_synchronize_rcu();
-#ifdef UZ_TSAN
+#if UZ_TSAN
 	void __tsan_acquire(
 		void *address); /* other half of READ_SECTION_LEFT in store.c */
 	__tsan_acquire(&store->progress);

@@ -221,7 +221,9 @@ static int attach_loop(struct front *front, char *ret_error, size_t error_size)
 
 	if (file_fd < 0)
 		return fail(ret_error, error_size, -errno, path);
-	snprintf(label, sizeof(label), "uzswap:%s", front->config.name);
+	/* By this label the next daemon of the same directory knows what a killed one has left. */
+	snprintf(label, sizeof(label), "uzswap:%.*s@%s", 24, front->config.name,
+		 front->config.runtime_dir);
 	int err = loopdev_attach(&front->loop, file_fd, label, FUSE_RECEIVE_MAX_BYTES,
 				 &step);
 

@@ -3,6 +3,7 @@
  * path. */
 #include "front/loopdev.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/loop.h>
@@ -157,4 +158,50 @@ int loopdev_detach(struct loopdev *device, uint64_t timeout_ns)
 			return -EBUSY;
 		clock_sleep_ns(20 * UZ_NSEC_PER_MSEC);
 	}
+}
+
+static int open_labelled(int number, const char *prefix, const char *suffix, struct loopdev *ret_device)
+{
+	struct loopdev device = {.number = number};
+	struct loop_info64 info;
+	struct stat st;
+
+	snprintf(device.path, sizeof(device.path), "/dev/loop%d", number);
+	UZ_AUTO_CLOSE int fd = open(device.path, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0 || ioctl(fd, LOOP_GET_STATUS64, &info) < 0 || fstat(fd, &st) < 0)
+		return -ENOENT;
+	info.lo_file_name[sizeof(info.lo_file_name) - 1] = '\0';
+	const char *label = (const char *)info.lo_file_name;
+	size_t length = strlen(label), tail = strlen(suffix);
+
+	if (strncmp(label, prefix, strlen(prefix)) != 0 || length < tail ||
+	    strcmp(label + length - tail, suffix) != 0)
+		return -ENOENT;
+	device.rdev = st.st_rdev;
+	device.fd = uz_take_fd(&fd);
+	*ret_device = device;
+	return 0;
+}
+
+void loopdev_each(const char *prefix, const char *suffix,
+		  void (*call)(void *context, struct loopdev *device), void *context)
+{
+	DIR *directory = opendir("/sys/block");
+	struct dirent *entry;
+
+	if (!directory)
+		return;
+	while ((entry = readdir(directory))) {
+		struct loopdev device;
+		int number;
+
+		if (sscanf(entry->d_name, "loop%d", &number) != 1 ||
+		    open_labelled(number, prefix, suffix, &device) < 0)
+			continue;
+		call(context, &device);
+		if (device.fd >= 0)
+			close(device.fd);
+	}
+	closedir(directory);
 }

@@ -29,4 +29,11 @@ int loopdev_attach(struct loopdev *device, int file_fd, const char *label,
  */
 int loopdev_detach(struct loopdev *device, uint64_t timeout_ns);
 
+/*
+ * Calls `call` for each bound loop device whose label begins with `prefix` and
+ * ends with `suffix`. It may detach it; the descriptor is closed afterwards.
+ */
+void loopdev_each(const char *prefix, const char *suffix,
+		  void (*call)(void *context, struct loopdev *device), void *context);
+
 #endif

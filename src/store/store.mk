@@ -7,3 +7,6 @@ libstore_a_SOURCES = \
 	src/store/store_memory.c \
 	src/store/store_stats.c
 libstore_a_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)
+
+# What a program that uses the store links.
+UZ_STORE_LIBS = libstore.a libarena.a libcodec.a libstats.a libbase.a $(ZSTD_LIBS) $(LZ4_LIBS) $(URCU_LIBS)

@@ -69,8 +69,8 @@ START_TEST(runs_never_overlap_and_respect_the_limit)
 			if (first != RUNS_NO_PAGE) {
 				ck_assert_ptr_null(memchr(used + first, 1, pages));
 				memset(used + first, 1, pages);
-				memset(region.base + AREA_OFFSET + (uint64_t)first * UZ_PAGE_SIZE, 0xee,
-				       (size_t)pages * UZ_PAGE_SIZE);
+				memset(region.base + AREA_OFFSET + (uint64_t)first * UZ_PAGE_SIZE,
+				       0xee, (size_t)pages * UZ_PAGE_SIZE);
 				held[slot].first = first;
 				held[slot].pages = pages;
 			}
@@ -120,15 +120,19 @@ START_TEST(size_classes_waste_little)
 			ck_assert_uint_le((unsigned)class->objects * class->object_bytes,
 					  class->span_pages * UZ_PAGE_SIZE);
 			if (i > 0)
-				ck_assert_uint_gt(class->object_bytes, table.classes[i - 1].object_bytes);
+				ck_assert_uint_gt(class->object_bytes,
+						  table.classes[i - 1].object_bytes);
 		}
 		for (unsigned length = 1; length <= UZ_PAGE_SIZE; length++) {
-			const struct sizeclass *class = &table.classes[sizeclass_of(&table, length)];
+			const struct sizeclass *class =
+				&table.classes[sizeclass_of(&table, length)];
 
 			ck_assert_uint_ge(class->object_bytes, length);
 			if (length < 300 || length >= 3800)
 				continue;
-			overhead += (double)class->span_pages * UZ_PAGE_SIZE / class->objects / length - 1;
+			overhead +=
+				(double)class->span_pages * UZ_PAGE_SIZE / class->objects / length -
+				1;
 			lengths++;
 		}
 		ck_assert_double_lt(overhead / lengths * 1000, worst_permille[s]);
@@ -153,7 +157,8 @@ static void make_pool(struct fixture *fixture, uint64_t limit_pages, unsigned ar
 		.arenas = arenas,
 	};
 
-	ck_assert_int_eq(region_init(&fixture->region, AREA_OFFSET + area_pages * UZ_PAGE_SIZE), 0);
+	ck_assert_int_eq(
+		region_init(&fixture->region, AREA_OFFSET + arena_region_bytes(area_pages)), 0);
 	ck_assert_int_eq(arena_pool_new(&fixture->pool, &config), 0);
 	arena_set_target(fixture->pool, 512);
 	settle(fixture->pool);
@@ -232,7 +237,9 @@ START_TEST(objects_keep_their_bytes)
 	ck_assert_uint_eq(usage.runs.populated_pages, usage.runs.reserved_pages);
 	arena_set_target(fixture.pool, 0);
 	settle(fixture.pool);
-	ck_assert_uint_le(region_resident_bytes(&fixture.region), RUNS_CHUNK_PAGES * UZ_PAGE_SIZE);
+	/* A chunk may stay, with its descriptors. */
+	ck_assert_uint_le(region_resident_bytes(&fixture.region),
+			  (RUNS_CHUNK_PAGES + 1) * UZ_PAGE_SIZE);
 	free_pool(&fixture);
 	free(objects);
 }
@@ -299,8 +306,8 @@ START_TEST(arenas_do_not_multiply_the_overhead)
 			struct arena_object object;
 			uint32_t length = 200 + (uint32_t)(test_mix(i) % 3000);
 
-			ck_assert_int_eq(arena_alloc(fixture.pool, (unsigned)(i % 64), length, &object,
-						     &low),
+			ck_assert_int_eq(arena_alloc(fixture.pool, (unsigned)(i % 64), length,
+						     &object, &low),
 					 0);
 			if (i % 8 == 0)
 				settle(fixture.pool);

@@ -67,7 +67,8 @@ START_TEST(log_lines_are_limited)
 
 	/* 50,000 refusals in a minute, looked at every 100 ms, a line every 10 s at most. */
 	for (uint64_t tick = 1; tick <= 600; tick++) {
-		uint64_t news = log_limit_due(&limit, tick * 50000 / 600, tick * 100000000, 10000000000);
+		uint64_t news =
+			log_limit_due(&limit, tick * 50000 / 600, tick * 100000000, 10000000000);
 
 		lines += news > 0;
 		reported += news;
@@ -138,8 +139,9 @@ START_TEST(statistics_are_well_named)
 
 		ck_assert_msg(strspn(metric->name, "abcdefghijklmnopqrstuvwxyz_") == length, "%s",
 			      metric->name);
-		ck_assert_msg(total == (metric->type == STATS_COUNTER && metric->unit != STATS_UNIT_NS),
-			      "%s", metric->name);
+		ck_assert_msg(
+			total == (metric->type == STATS_COUNTER && metric->unit != STATS_UNIT_NS),
+			"%s", metric->name);
 		if (metric->unit == STATS_UNIT_BYTES)
 			ck_assert_ptr_nonnull(strstr(metric->name, "_bytes"));
 		if (metric->unit == STATS_UNIT_PAGES)

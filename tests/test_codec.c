@@ -40,13 +40,13 @@ START_TEST(every_level_round_trips_without_allocating)
 
 		for (uint64_t seed = 0; seed < 60; seed++) {
 			test_page_fill(page, seed);
-			int length = codec_compress(compressor, info->id, level, page, out,
-						    sizeof(out));
+			int length =
+				codec_compress(compressor, info->id, level, page, out, sizeof(out));
 
 			ck_assert_int_gt(length, 0);
-			ck_assert_int_eq(codec_decompress(decompressor, info->id, out, (size_t)length,
-							  back),
-					 0);
+			ck_assert_int_eq(
+				codec_decompress(decompressor, info->id, out, (size_t)length, back),
+				0);
 			ck_assert_mem_eq(page, back, UZ_PAGE_SIZE);
 		}
 		struct mallinfo2 after = mallinfo2();
@@ -65,8 +65,7 @@ START_TEST(capacity_is_kept_exactly)
 	for (uint64_t seed = 0; seed < 200; seed++) {
 		test_page_fill(page, seed);
 		unsigned char full[2 * UZ_PAGE_SIZE];
-		int length =
-			codec_compress(compressor, codecs[_i], 1, page, full, sizeof(full));
+		int length = codec_compress(compressor, codecs[_i], 1, page, full, sizeof(full));
 
 		for (int capacity = length - 40; capacity < length; capacity += 13) {
 			if (capacity < 16 || capacity > (int)UZ_PAGE_SIZE)
@@ -131,7 +130,8 @@ START_TEST(raw_pages_must_be_whole)
 	memset(page, 0x5a, sizeof(page));
 	ck_assert_int_eq(codec_decompress(decompressor, CODEC_RAW, page, UZ_PAGE_SIZE, back), 0);
 	ck_assert_mem_eq(page, back, UZ_PAGE_SIZE);
-	ck_assert_int_eq(codec_decompress(decompressor, CODEC_RAW, page, UZ_PAGE_SIZE - 1, back), -EIO);
+	ck_assert_int_eq(codec_decompress(decompressor, CODEC_RAW, page, UZ_PAGE_SIZE - 1, back),
+			 -EIO);
 	ck_assert_int_eq(codec_decompress(decompressor, CODEC_COUNT, page, 100, back), -EIO);
 }
 END_TEST

@@ -24,8 +24,7 @@ static unsigned scale(unsigned normal)
 	return factor ? UZ_MAX(normal * (unsigned)atoi(factor) / 100, 1u) : normal;
 }
 
-static struct store *make_store(uint64_t size_bytes, uint64_t limit_bytes,
-				enum codec_id codec)
+static struct store *make_store(uint64_t size_bytes, uint64_t limit_bytes, enum codec_id codec)
 {
 	struct store_config config = {
 		.size_bytes = size_bytes,
@@ -42,8 +41,8 @@ static struct store *make_store(uint64_t size_bytes, uint64_t limit_bytes,
 	return store;
 }
 
-static int submit(struct store_thread *thread, enum store_op op, uint64_t offset,
-		  uint64_t length, void *data)
+static int submit(struct store_thread *thread, enum store_op op, uint64_t offset, uint64_t length,
+		  void *data)
 {
 	struct store_request request = {
 		.op = op,
@@ -65,8 +64,7 @@ static void check_sums(struct store *store)
 
 	store_stats(store, &values);
 	ck_assert_uint_eq(value[STATS_PAGES_EMPTY] + value[STATS_PAGES_SAME] +
-				  value[STATS_PAGES_COMPRESSED] +
-				  value[STATS_PAGES_INCOMPRESSIBLE],
+				  value[STATS_PAGES_COMPRESSED] + value[STATS_PAGES_INCOMPRESSIBLE],
 			  value[STATS_SIZE] / UZ_PAGE_SIZE);
 	for (unsigned i = 0; i < STATS_COUNT; i++)
 		ck_assert_int_ge((int64_t)value[i], 0);
@@ -85,8 +83,7 @@ START_TEST(slot_words)
 			collisions++;
 			continue;
 		}
-		ck_assert(slot_is_fill(word) && !slot_is_object(word) &&
-			  !slot_is_empty(word));
+		ck_assert(slot_is_fill(word) && !slot_is_object(word) && !slot_is_empty(word));
 		ck_assert_uint_eq(slot_fill(word), fill);
 	}
 	/* 1 of 128. */
@@ -134,9 +131,8 @@ START_TEST(every_kind_of_page)
 	ck_assert_int_eq(store_thread_new(&thread, store, true), 0);
 	for (uint64_t slot = 0; slot < 4096; slot++) {
 		memset(back, 0xff, sizeof(back));
-		ck_assert_int_eq(submit(thread, STORE_READ, slot * UZ_PAGE_SIZE,
-					UZ_PAGE_SIZE, back),
-				 0);
+		ck_assert_int_eq(
+			submit(thread, STORE_READ, slot * UZ_PAGE_SIZE, UZ_PAGE_SIZE, back), 0);
 		memset(page, 0, sizeof(page));
 		ck_assert_mem_eq(page, back, UZ_PAGE_SIZE);
 	}
@@ -150,9 +146,9 @@ START_TEST(every_kind_of_page)
 		}
 		for (uint64_t slot = 0; slot < 4096; slot++) {
 			test_page_fill(page, slot * 3 + round);
-			ck_assert_int_eq(submit(thread, STORE_READ, slot * UZ_PAGE_SIZE,
-						UZ_PAGE_SIZE, back),
-					 0);
+			ck_assert_int_eq(
+				submit(thread, STORE_READ, slot * UZ_PAGE_SIZE, UZ_PAGE_SIZE, back),
+				0);
 			ck_assert_mem_eq(page, back, UZ_PAGE_SIZE);
 		}
 	}
@@ -177,12 +173,10 @@ START_TEST(bad_requests)
 
 	ck_assert_int_eq(store_thread_new(&thread, store, true), 0);
 	ck_assert_int_eq(submit(thread, STORE_READ, 1 * UZ_MIB, 512, page), -EINVAL);
-	ck_assert_int_eq(submit(thread, STORE_READ, 1 * UZ_MIB - 512, 1024, page),
-			 -EINVAL);
+	ck_assert_int_eq(submit(thread, STORE_READ, 1 * UZ_MIB - 512, 1024, page), -EINVAL);
 	ck_assert_int_eq(submit(thread, STORE_WRITE, 100, 512, page), -EINVAL);
 	ck_assert_int_eq(submit(thread, STORE_WRITE, 0, 0, page), -EINVAL);
-	ck_assert_int_eq(submit(thread, STORE_WRITE, UINT64_MAX - 511, 4096, page),
-			 -EINVAL);
+	ck_assert_int_eq(submit(thread, STORE_WRITE, UINT64_MAX - 511, 4096, page), -EINVAL);
 	ck_assert_int_eq(submit(thread, STORE_DISCARD, 0, 2 * UZ_MIB, NULL), -EINVAL);
 	ck_assert_int_eq(submit(thread, STORE_FLUSH, 0, 0, NULL), 0);
 	store_thread_free(thread);
@@ -204,20 +198,17 @@ START_TEST(any_sector_alignment)
 
 		switch (test_mix(i + 2) % 4) {
 		case 0:
-			ck_assert_int_eq(
-				submit(thread, STORE_DISCARD, offset, length, NULL), 0);
+			ck_assert_int_eq(submit(thread, STORE_DISCARD, offset, length, NULL), 0);
 			memset(model + offset, 0, length);
 			break;
 		case 1:
 			for (uint64_t j = 0; j < length; j++)
 				data[j] = (unsigned char)test_mix(i + j / 64);
-			ck_assert_int_eq(
-				submit(thread, STORE_WRITE, offset, length, data), 0);
+			ck_assert_int_eq(submit(thread, STORE_WRITE, offset, length, data), 0);
 			memcpy(model + offset, data, length);
 			break;
 		default:
-			ck_assert_int_eq(submit(thread, STORE_READ, offset, length, data),
-					 0);
+			ck_assert_int_eq(submit(thread, STORE_READ, offset, length, data), 0);
 			ck_assert_mem_eq(data, model + offset, length);
 		}
 	}
@@ -265,9 +256,7 @@ static void shared_page(void *page, uint64_t slot, uint64_t stamp)
 	uint64_t *words = page;
 
 	for (unsigned i = 0; i < 512; i++)
-		words[i] = stamp % 3 == 0 ? stamp
-			   : i % 8 == 0	  ? test_mix(stamp + i)
-					  : stamp + slot;
+		words[i] = stamp % 3 == 0 ? stamp : i % 8 == 0 ? test_mix(stamp + i) : stamp + slot;
 	words[0] = stamp;
 	words[511] = stamp;
 }
@@ -297,17 +286,15 @@ static void *model_run(void *argument)
 
 			if (choice < 4) {
 				shared_page(page, slot, stamp);
-				ck_assert_int_eq(submit(thread, STORE_WRITE, offset,
-							UZ_PAGE_SIZE, page),
-						 0);
+				ck_assert_int_eq(
+					submit(thread, STORE_WRITE, offset, UZ_PAGE_SIZE, page), 0);
 			} else if (choice == 4) {
-				ck_assert_int_eq(submit(thread, STORE_DISCARD, offset,
-							UZ_PAGE_SIZE, NULL),
-						 0);
+				ck_assert_int_eq(
+					submit(thread, STORE_DISCARD, offset, UZ_PAGE_SIZE, NULL),
+					0);
 			} else {
-				ck_assert_int_eq(submit(thread, STORE_READ, offset,
-							UZ_PAGE_SIZE, page),
-						 0);
+				ck_assert_int_eq(
+					submit(thread, STORE_READ, offset, UZ_PAGE_SIZE, page), 0);
 				uint64_t seen;
 
 				memcpy(&seen, page, sizeof(seen));
@@ -319,28 +306,23 @@ static void *model_run(void *argument)
 			}
 			continue;
 		}
-		uint64_t generation = atomic_load_explicit(&model->generation[slot],
-							   memory_order_relaxed);
+		uint64_t generation =
+			atomic_load_explicit(&model->generation[slot], memory_order_relaxed);
 
 		if (choice < 4) {
 			generation = step + 1;
 			model_page(page, slot, generation);
-			ck_assert_int_eq(
-				submit(thread, STORE_WRITE, offset, UZ_PAGE_SIZE, page),
-				0);
+			ck_assert_int_eq(submit(thread, STORE_WRITE, offset, UZ_PAGE_SIZE, page),
+					 0);
 			atomic_store_explicit(&model->generation[slot], generation,
 					      memory_order_relaxed);
 		} else if (choice == 4) {
-			ck_assert_int_eq(
-				submit(thread, STORE_DISCARD, offset, UZ_PAGE_SIZE, NULL),
-				0);
-			atomic_store_explicit(&model->generation[slot], 0,
-					      memory_order_relaxed);
+			ck_assert_int_eq(submit(thread, STORE_DISCARD, offset, UZ_PAGE_SIZE, NULL),
+					 0);
+			atomic_store_explicit(&model->generation[slot], 0, memory_order_relaxed);
 		} else {
 			model_page(expected, slot, generation);
-			ck_assert_int_eq(
-				submit(thread, STORE_READ, offset, UZ_PAGE_SIZE, page),
-				0);
+			ck_assert_int_eq(submit(thread, STORE_READ, offset, UZ_PAGE_SIZE, page), 0);
 			ck_assert_mem_eq(page, expected, UZ_PAGE_SIZE);
 		}
 	}
@@ -360,9 +342,8 @@ static void *disturb_run(void *argument)
 	for (unsigned i = 0; atomic_load(&model->running); i++) {
 		store_compact(thread);
 		check_sums(model->store);
-		ck_assert_int_eq(
-			store_set_codec(model->store, i % 2 ? CODEC_LZ4 : CODEC_ZSTD, 1),
-			0);
+		ck_assert_int_eq(store_set_codec(model->store, i % 2 ? CODEC_LZ4 : CODEC_ZSTD, 1),
+				 0);
 		clock_sleep_ns(UZ_NSEC_PER_MSEC);
 	}
 	store_thread_free(thread);
@@ -381,9 +362,8 @@ static void run_model(bool shared, unsigned steps)
 	atomic_init(&model->running, 1);
 	for (unsigned i = 0; i < MODEL_THREADS; i++) {
 		threads[i] = (struct model_thread){.model = model, .number = i};
-		ck_assert_int_eq(
-			pthread_create(&threads[i].handle, NULL, model_run, &threads[i]),
-			0);
+		ck_assert_int_eq(pthread_create(&threads[i].handle, NULL, model_run, &threads[i]),
+				 0);
 	}
 	ck_assert_int_eq(pthread_create(&disturber, NULL, disturb_run, model), 0);
 	for (unsigned i = 0; i < MODEL_THREADS; i++)
@@ -448,8 +428,7 @@ START_TEST(full_pool_refuses_quickly_and_reads_on)
 
 		for (unsigned i = 0; i < 512; i++)
 			words[i] = test_mix(stored * 512 + i);
-		int err = submit(thread, STORE_WRITE, stored * UZ_PAGE_SIZE, UZ_PAGE_SIZE,
-				 page);
+		int err = submit(thread, STORE_WRITE, stored * UZ_PAGE_SIZE, UZ_PAGE_SIZE, page);
 
 		if (stored % 64 == 0) {
 			store_stats(store, &values);
@@ -467,16 +446,15 @@ START_TEST(full_pool_refuses_quickly_and_reads_on)
 	uint64_t start_ns = clock_now_ns();
 
 	for (unsigned i = 0; i < 100; i++)
-		ck_assert_int_eq(submit(thread, STORE_WRITE, stored * UZ_PAGE_SIZE,
-					UZ_PAGE_SIZE, page),
-				 -ENOSPC);
+		ck_assert_int_eq(
+			submit(thread, STORE_WRITE, stored * UZ_PAGE_SIZE, UZ_PAGE_SIZE, page),
+			-ENOSPC);
 	ck_assert_uint_lt((clock_now_ns() - start_ns) / 100, 10 * UZ_NSEC_PER_MSEC);
 	for (uint64_t slot = 0; slot < stored; slot++) {
 		for (unsigned i = 0; i < 512; i++)
 			words[i] = test_mix(slot * 512 + i);
-		ck_assert_int_eq(submit(thread, STORE_READ, slot * UZ_PAGE_SIZE,
-					UZ_PAGE_SIZE, back),
-				 0);
+		ck_assert_int_eq(
+			submit(thread, STORE_READ, slot * UZ_PAGE_SIZE, UZ_PAGE_SIZE, back), 0);
 		ck_assert_mem_eq(page, back, UZ_PAGE_SIZE);
 	}
 	/* Room again after discards, and overwriting needs no more room than there was.
@@ -484,9 +462,8 @@ START_TEST(full_pool_refuses_quickly_and_reads_on)
 	ck_assert_int_eq(submit(thread, STORE_DISCARD, 0, 1000 * UZ_PAGE_SIZE, NULL), 0);
 	for (unsigned i = 0; i < 900; i++) {
 		words[0] = i;
-		ck_assert_int_eq(
-			submit(thread, STORE_WRITE, i * UZ_PAGE_SIZE, UZ_PAGE_SIZE, page),
-			0);
+		ck_assert_int_eq(submit(thread, STORE_WRITE, i * UZ_PAGE_SIZE, UZ_PAGE_SIZE, page),
+				 0);
 	}
 	struct stats_values values = {0};
 
@@ -516,20 +493,17 @@ START_TEST(limit_can_change)
 		for (; err == 0; slot++) {
 			for (unsigned i = 0; i < 512; i++)
 				words[i] = test_mix(slot * 512 + i);
-			err = submit(thread, STORE_WRITE, slot * UZ_PAGE_SIZE,
-				     UZ_PAGE_SIZE, page);
+			err = submit(thread, STORE_WRITE, slot * UZ_PAGE_SIZE, UZ_PAGE_SIZE, page);
 		}
 		ck_assert_int_eq(err, -ENOSPC);
 		ck_assert_int_eq(store_set_limit(store, 32 * UZ_MIB), 0);
 	}
 	ck_assert_uint_gt(slot, 29 * UZ_MIB / UZ_PAGE_SIZE);
 	ck_assert_int_eq(store_set_limit(store, 1 * UZ_MIB), -EINVAL);
-	ck_assert_int_eq(store_set_limit(store, store_maximum_limit_bytes(store) + 1),
-			 -EINVAL);
+	ck_assert_int_eq(store_set_limit(store, store_maximum_limit_bytes(store) + 1), -EINVAL);
 	ck_assert_int_eq(store_set_limit(store, 8 * UZ_MIB), 0);
-	ck_assert_int_eq(
-		submit(thread, STORE_WRITE, slot * UZ_PAGE_SIZE, UZ_PAGE_SIZE, page),
-		-ENOSPC);
+	ck_assert_int_eq(submit(thread, STORE_WRITE, slot * UZ_PAGE_SIZE, UZ_PAGE_SIZE, page),
+			 -ENOSPC);
 	ck_assert_int_eq(submit(thread, STORE_READ, 0, UZ_PAGE_SIZE, page), 0);
 	ck_assert_uint_eq(words[0], test_mix(0));
 	store_thread_free(thread);
@@ -549,14 +523,13 @@ START_TEST(compaction_gives_memory_back)
 	ck_assert_int_eq(store_thread_new(&thread, store, true), 0);
 	for (uint64_t slot = 0; slot < slots; slot++) {
 		test_page_fill(page, slot);
-		ck_assert_int_eq(submit(thread, STORE_WRITE, slot * UZ_PAGE_SIZE,
-					UZ_PAGE_SIZE, page),
-				 0);
+		ck_assert_int_eq(
+			submit(thread, STORE_WRITE, slot * UZ_PAGE_SIZE, UZ_PAGE_SIZE, page), 0);
 	}
 	for (uint64_t slot = 0; slot < slots; slot++)
 		if (test_mix(slot + 99) % 8 != 0)
-			ck_assert_int_eq(submit(thread, STORE_DISCARD,
-						slot * UZ_PAGE_SIZE, UZ_PAGE_SIZE, NULL),
+			ck_assert_int_eq(submit(thread, STORE_DISCARD, slot * UZ_PAGE_SIZE,
+						UZ_PAGE_SIZE, NULL),
 					 0);
 	uint64_t before = settled_memory(store);
 	struct stats_values values = {0};
@@ -576,9 +549,8 @@ START_TEST(compaction_gives_memory_back)
 			test_page_fill(page, slot);
 		else
 			memset(page, 0, UZ_PAGE_SIZE);
-		ck_assert_int_eq(submit(thread, STORE_READ, slot * UZ_PAGE_SIZE,
-					UZ_PAGE_SIZE, back),
-				 0);
+		ck_assert_int_eq(
+			submit(thread, STORE_READ, slot * UZ_PAGE_SIZE, UZ_PAGE_SIZE, back), 0);
 		ck_assert_mem_eq(page, back, UZ_PAGE_SIZE);
 	}
 	store_thread_free(thread);

@@ -23,7 +23,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/lock.h"
 
@@ -76,11 +75,10 @@ struct arena_pool {
 	struct region *region;
 	uint64_t area_offset_bytes;
 	unsigned arenas;
-	struct page_desc
-		*descs; /* one a page of the area; populated chunk-wise by the balancer */
-	uint64_t desc_map_bytes;
-	_Atomic uint64_t
-		desc_bytes; /* populated; written by the balancing thread, relaxed */
+	/* One a page of the area, in the region behind it; populated by the balancing thread. */
+	struct page_desc *descs;
+	uint64_t descs_offset_bytes;
+	_Atomic uint64_t desc_bytes; /* populated; written by that thread, relaxed */
 	struct class_state states[SIZECLASS_MAX_CLASSES];
 	struct shard shards[]; /* [arena * table.count + class] */
 };
@@ -94,6 +92,12 @@ uint64_t arena_area_pages(uint64_t limit_pages)
 			   (uint64_t)DESC_GROUP_CHUNKS * RUNS_CHUNK_PAGES);
 }
 
+uint64_t arena_region_bytes(uint64_t area_pages)
+{
+	return area_pages * UZ_PAGE_SIZE +
+	       uz_round_up(area_pages * sizeof(struct page_desc), UZ_PAGE_SIZE);
+}
+
 /* Tells whether any other chunk of the group still needs the group's page of descriptors.
  */
 static bool desc_group_in_use(const struct arena_pool *pool, uint32_t chunk)
@@ -101,16 +105,16 @@ static bool desc_group_in_use(const struct arena_pool *pool, uint32_t chunk)
 	uint32_t first = chunk - chunk % DESC_GROUP_CHUNKS;
 
 	/* Only the balancing thread, which runs this, changes `populated`. */
-	for (uint32_t i = first;
-	     i < first + DESC_GROUP_CHUNKS && i < pool->runs.chunk_count; i++)
+	for (uint32_t i = first; i < first + DESC_GROUP_CHUNKS && i < pool->runs.chunk_count; i++)
 		if (i != chunk && pool->runs.chunks[i].populated != 0)
 			return true;
 	return false;
 }
 
-static void *desc_group_page(const struct arena_pool *pool, uint32_t chunk)
+/* Where the group's page of descriptors is in the region. */
+static uint64_t desc_group_offset(const struct arena_pool *pool, uint32_t chunk)
 {
-	return (char *)pool->descs + (uint64_t)(chunk / DESC_GROUP_CHUNKS) * UZ_PAGE_SIZE;
+	return pool->descs_offset_bytes + (uint64_t)(chunk / DESC_GROUP_CHUNKS) * UZ_PAGE_SIZE;
 }
 
 static int descs_in(void *context, uint32_t chunk)
@@ -119,10 +123,10 @@ static int descs_in(void *context, uint32_t chunk)
 
 	if (desc_group_in_use(pool, chunk))
 		return 0;
-	while (madvise(desc_group_page(pool, chunk), UZ_PAGE_SIZE, MADV_POPULATE_WRITE) <
-	       0)
-		if (errno != EINTR && errno != EAGAIN)
-			return -errno;
+	int err = region_populate(pool->region, desc_group_offset(pool, chunk), UZ_PAGE_SIZE);
+
+	if (err < 0)
+		return err;
 	atomic_fetch_add_explicit(&pool->desc_bytes, UZ_PAGE_SIZE, memory_order_relaxed);
 	return 0;
 }
@@ -130,14 +134,9 @@ static int descs_in(void *context, uint32_t chunk)
 static void descs_out(void *context, uint32_t chunk)
 {
 	struct arena_pool *pool = context;
-	void *page = desc_group_page(pool, chunk);
-
-	if (desc_group_in_use(pool, chunk))
+	if (desc_group_in_use(pool, chunk) ||
+	    region_punch(pool->region, desc_group_offset(pool, chunk), UZ_PAGE_SIZE) < 0)
 		return;
-	/* DONTNEED refuses locked memory, which mlockall may have made this. */
-	munlock(page, UZ_PAGE_SIZE);
-	madvise(page, UZ_PAGE_SIZE, MADV_DONTNEED);
-	mlock2(page, UZ_PAGE_SIZE, MLOCK_ONFAULT);
 	atomic_fetch_sub_explicit(&pool->desc_bytes, UZ_PAGE_SIZE, memory_order_relaxed);
 }
 
@@ -160,8 +159,8 @@ int arena_pool_new(struct arena_pool **ret_pool, const struct arena_config *conf
 	assert(config->arenas >= 1 && config->arenas <= ARENA_MAX_ARENAS);
 	sizeclass_table_init(&table, max_span_pages(config->limit_pages));
 	size_t shards = (size_t)config->arenas * table.count;
-	size_t bytes = uz_round_up(
-		sizeof(struct arena_pool) + shards * sizeof(struct shard), UZ_CACHE_LINE);
+	size_t bytes = uz_round_up(sizeof(struct arena_pool) + shards * sizeof(struct shard),
+				   UZ_CACHE_LINE);
 	struct arena_pool *pool = aligned_alloc(UZ_CACHE_LINE, bytes);
 
 	if (!pool)
@@ -171,17 +170,10 @@ int arena_pool_new(struct arena_pool **ret_pool, const struct arena_config *conf
 	pool->region = config->region;
 	pool->area_offset_bytes = config->area_offset_bytes;
 	pool->arenas = config->arenas;
-	pool->desc_map_bytes =
-		uz_round_up(config->area_pages * sizeof(struct page_desc), UZ_PAGE_SIZE);
-	pool->descs = mmap(NULL, pool->desc_map_bytes, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (pool->descs == MAP_FAILED) {
-		free(pool);
-		return -ENOMEM;
-	}
-	if (runs_init(&pool->runs, config->region, config->area_offset_bytes,
-		      config->area_pages, config->limit_pages) < 0) {
-		munmap(pool->descs, pool->desc_map_bytes);
+	pool->descs_offset_bytes = config->area_offset_bytes + config->area_pages * UZ_PAGE_SIZE;
+	pool->descs = (void *)(config->region->base + pool->descs_offset_bytes);
+	if (runs_init(&pool->runs, config->region, config->area_offset_bytes, config->area_pages,
+		      config->limit_pages) < 0) {
 		free(pool);
 		return -ENOMEM;
 	}
@@ -204,7 +196,6 @@ void arena_pool_free(struct arena_pool *pool)
 	for (size_t i = 0; i < (size_t)pool->arenas * pool->table.count; i++)
 		lock_done(&pool->shards[i].lock);
 	runs_done(&pool->runs);
-	munmap(pool->descs, pool->desc_map_bytes);
 	free(pool);
 }
 
@@ -215,18 +206,16 @@ static struct shard *shard_of(struct arena_pool *pool, unsigned arena, unsigned 
 
 static unsigned active_arenas(struct arena_pool *pool, unsigned class)
 {
-	uint32_t spans =
-		atomic_load_explicit(&pool->states[class].spans, memory_order_relaxed);
+	uint32_t spans = atomic_load_explicit(&pool->states[class].spans, memory_order_relaxed);
 	unsigned active = 1 + spans / SPANS_PER_ARENA;
 
 	return UZ_MIN(active, pool->arenas);
 }
 
-static unsigned char *object_address(const struct arena_pool *pool, uint32_t head,
-				     unsigned class, unsigned index)
+static unsigned char *object_address(const struct arena_pool *pool, uint32_t head, unsigned class,
+				     unsigned index)
 {
-	return pool->region->base + pool->area_offset_bytes +
-	       (uint64_t)head * UZ_PAGE_SIZE +
+	return pool->region->base + pool->area_offset_bytes + (uint64_t)head * UZ_PAGE_SIZE +
 	       (uint64_t)index * pool->table.classes[class].object_bytes;
 }
 
@@ -235,8 +224,7 @@ static uint32_t list_head(const _Atomic uint32_t *list)
 	return atomic_load_explicit(list, memory_order_relaxed);
 }
 
-static void list_push_locked(struct arena_pool *pool, _Atomic uint32_t *list,
-			     uint32_t head)
+static void list_push_locked(struct arena_pool *pool, _Atomic uint32_t *list, uint32_t head)
 {
 	struct page_desc *desc = &pool->descs[head];
 
@@ -247,8 +235,7 @@ static void list_push_locked(struct arena_pool *pool, _Atomic uint32_t *list,
 	atomic_store_explicit(list, head, memory_order_relaxed);
 }
 
-static void list_remove_locked(struct arena_pool *pool, _Atomic uint32_t *list,
-			       uint32_t head)
+static void list_remove_locked(struct arena_pool *pool, _Atomic uint32_t *list, uint32_t head)
 {
 	struct page_desc *desc = &pool->descs[head];
 
@@ -289,15 +276,14 @@ static bool span_new_locked(struct arena_pool *pool, struct shard *shard, unsign
 }
 
 /* Takes over a span with free objects from another arena's shard of the class. */
-static bool span_steal_locked(struct arena_pool *pool, struct shard *shard,
-			      unsigned arena, unsigned class)
+static bool span_steal_locked(struct arena_pool *pool, struct shard *shard, unsigned arena,
+			      unsigned class)
 {
 	for (unsigned i = 1; i < pool->arenas; i++) {
 		unsigned victim_arena = (arena + i) % pool->arenas;
 		struct shard *victim = shard_of(pool, victim_arena, class);
 
-		if (list_head(&victim->partial) == RUNS_NO_PAGE ||
-		    !lock_try(&victim->lock))
+		if (list_head(&victim->partial) == RUNS_NO_PAGE || !lock_try(&victim->lock))
 			continue;
 		uint32_t head = list_head(&victim->partial);
 
@@ -314,8 +300,8 @@ static bool span_steal_locked(struct arena_pool *pool, struct shard *shard,
 	return false;
 }
 
-static void object_take_locked(struct arena_pool *pool, struct shard *shard,
-			       unsigned class, struct arena_object *ret_object)
+static void object_take_locked(struct arena_pool *pool, struct shard *shard, unsigned class,
+			       struct arena_object *ret_object)
 {
 	uint32_t head = list_head(&shard->partial);
 	struct page_desc *desc = &pool->descs[head];
@@ -328,9 +314,8 @@ static void object_take_locked(struct arena_pool *pool, struct shard *shard,
 	ret_object->offset_bytes = (uint64_t)(object - pool->region->base);
 }
 
-static bool alloc_in_class(struct arena_pool *pool, unsigned cpu, unsigned class,
-			   bool fresh_span, struct arena_object *ret_object,
-			   bool *ret_low)
+static bool alloc_in_class(struct arena_pool *pool, unsigned cpu, unsigned class, bool fresh_span,
+			   struct arena_object *ret_object, bool *ret_low)
 {
 	unsigned active = active_arenas(pool, class);
 	unsigned arena = cpu % active;
@@ -350,8 +335,7 @@ static bool alloc_in_class(struct arena_pool *pool, unsigned cpu, unsigned class
 		object_take_locked(pool, shard, class, ret_object);
 	lock_release(&shard->lock);
 	if (have)
-		atomic_fetch_add_explicit(&pool->states[class].live, 1,
-					  memory_order_relaxed);
+		atomic_fetch_add_explicit(&pool->states[class].live, 1, memory_order_relaxed);
 	return have;
 }
 
@@ -374,8 +358,8 @@ int arena_alloc(struct arena_pool *pool, unsigned cpu, uint32_t length_bytes,
 /* The span's first page. */
 static uint32_t span_head(const struct arena_pool *pool, struct arena_object object)
 {
-	uint32_t page = (uint32_t)((object.offset_bytes - pool->area_offset_bytes) >>
-				   UZ_PAGE_SHIFT);
+	uint32_t page =
+		(uint32_t)((object.offset_bytes - pool->area_offset_bytes) >> UZ_PAGE_SHIFT);
 
 	return page - pool->descs[page].distance;
 }
@@ -401,9 +385,8 @@ void arena_free(struct arena_pool *pool, struct arena_object object, bool *ret_h
 	unsigned class = desc->class;
 	const struct sizeclass *sc = &pool->table.classes[class];
 	unsigned char *address = pool->region->base + object.offset_bytes;
-	uint16_t index =
-		(uint16_t)((uint64_t)(address - object_address(pool, head, class, 0)) /
-			   sc->object_bytes);
+	uint16_t index = (uint16_t)((uint64_t)(address - object_address(pool, head, class, 0)) /
+				    sc->object_bytes);
 	struct shard *shard = lock_owner(pool, desc);
 	bool was_full = desc->free_head == NO_OBJECT;
 	bool marked = atomic_load_explicit(&desc->marked, memory_order_relaxed) != 0;
@@ -424,8 +407,7 @@ void arena_free(struct arena_pool *pool, struct arena_object object, bool *ret_h
 	if (empty) {
 		/* Nobody can find it any more: no object lives in it and it is on no
 		 * list. */
-		atomic_fetch_sub_explicit(&pool->states[class].spans, 1,
-					  memory_order_relaxed);
+		atomic_fetch_sub_explicit(&pool->states[class].spans, 1, memory_order_relaxed);
 		runs_free(&pool->runs, head, sc->span_pages, ret_high);
 	}
 }
@@ -450,15 +432,14 @@ void arena_usage(struct arena_pool *pool, struct arena_usage *ret_usage)
 	struct arena_usage usage = {0};
 
 	runs_usage(&pool->runs, &usage.runs);
-	usage.descriptor_bytes =
-		atomic_load_explicit(&pool->desc_bytes, memory_order_relaxed) +
-		(uint64_t)pool->arenas * pool->table.count * sizeof(struct shard) +
-		sizeof(struct arena_pool) +
-		(uint64_t)pool->runs.chunk_count * sizeof(struct runs_chunk);
+	usage.descriptor_bytes = atomic_load_explicit(&pool->desc_bytes, memory_order_relaxed) +
+				 (uint64_t)pool->arenas * pool->table.count * sizeof(struct shard) +
+				 sizeof(struct arena_pool) +
+				 (uint64_t)pool->runs.chunk_count * sizeof(struct runs_chunk);
 	for (unsigned i = 0; i < pool->table.count; i++)
-		usage.object_bytes += atomic_load_explicit(&pool->states[i].live,
-							   memory_order_relaxed) *
-				      pool->table.classes[i].object_bytes;
+		usage.object_bytes +=
+			atomic_load_explicit(&pool->states[i].live, memory_order_relaxed) *
+			pool->table.classes[i].object_bytes;
 	*ret_usage = usage;
 }
 
@@ -469,8 +450,7 @@ uint32_t arena_largest_compressed_bytes(const struct arena_pool *pool)
 
 uint64_t arena_cost_sixteenths(const struct arena_pool *pool, uint32_t length_bytes)
 {
-	const struct sizeclass *sc =
-		&pool->table.classes[sizeclass_of(&pool->table, length_bytes)];
+	const struct sizeclass *sc = &pool->table.classes[sizeclass_of(&pool->table, length_bytes)];
 
 	return (uint64_t)sc->span_pages * (UZ_PAGE_SIZE + ARENA_DESCRIPTOR_BYTES) * 16 /
 	       sc->objects;
@@ -490,8 +470,7 @@ static unsigned mark_shard(struct arena_pool *pool, struct shard *shard, unsigne
 	for (uint32_t head = list_head(&shard->partial); head != RUNS_NO_PAGE;
 	     head = pool->descs[head].next)
 		room += objects - pool->descs[head].live;
-	for (uint32_t head = list_head(&shard->partial), next; head != RUNS_NO_PAGE;
-	     head = next) {
+	for (uint32_t head = list_head(&shard->partial), next; head != RUNS_NO_PAGE; head = next) {
 		struct page_desc *desc = &pool->descs[head];
 
 		next = desc->next;
@@ -535,8 +514,7 @@ void arena_unmark(struct arena_pool *pool)
 		lock_take(&shard->lock);
 		for (uint32_t head; (head = list_head(&shard->marked)) != RUNS_NO_PAGE;) {
 			list_remove_locked(pool, &shard->marked, head);
-			atomic_store_explicit(&pool->descs[head].marked, 0,
-					      memory_order_relaxed);
+			atomic_store_explicit(&pool->descs[head].marked, 0, memory_order_relaxed);
 			list_push_locked(pool, &shard->partial, head);
 		}
 		lock_release(&shard->lock);

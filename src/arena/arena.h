@@ -36,6 +36,12 @@ struct arena_config {
 
 #define ARENA_MAX_ARENAS 64u
 
+/*
+ * Bytes of the region that a pool takes from area_offset_bytes on: the objects'
+ * pages and, behind them, a descriptor for each.
+ */
+uint64_t arena_region_bytes(uint64_t area_pages);
+
 /* Address space to set aside for a limit: room for runs that fragmentation leaves
  * unusable. */
 uint64_t arena_area_pages(uint64_t limit_pages);

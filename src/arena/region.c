@@ -91,8 +91,8 @@ int region_init(struct region *region, uint64_t size_bytes)
 	}
 	if (ftruncate(fd, (off_t)size_bytes) < 0)
 		return -errno;
-	void *base = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE,
-			  MAP_SHARED | MAP_NORESERVE, fd, 0);
+	void *base =
+		mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 
 	if (base == MAP_FAILED)
 		return -errno;
@@ -124,8 +124,7 @@ void region_done(struct region *region)
 
 int region_populate(struct region *region, uint64_t offset_bytes, uint64_t length_bytes)
 {
-	while (madvise(region->base + offset_bytes, length_bytes, MADV_POPULATE_WRITE) <
-	       0)
+	while (madvise(region->base + offset_bytes, length_bytes, MADV_POPULATE_WRITE) < 0)
 		if (errno != EINTR && errno != EAGAIN)
 			return -errno;
 	return 0;
@@ -133,8 +132,8 @@ int region_populate(struct region *region, uint64_t offset_bytes, uint64_t lengt
 
 int region_punch(struct region *region, uint64_t offset_bytes, uint64_t length_bytes)
 {
-	if (fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		      (off_t)offset_bytes, (off_t)length_bytes) < 0)
+	if (fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset_bytes,
+		      (off_t)length_bytes) < 0)
 		return -errno;
 	return 0;
 }

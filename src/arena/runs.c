@@ -132,8 +132,7 @@ uint32_t runs_alloc(struct runs *runs, uint32_t pages, bool *ret_low)
 		if (index == RUNS_NO_PAGE)
 			continue;
 		struct runs_chunk *chunk = &runs->chunks[index];
-		uint32_t first =
-			(uint32_t)__builtin_ctzll(run_starts(chunk->reserved, pages));
+		uint32_t first = (uint32_t)__builtin_ctzll(run_starts(chunk->reserved, pages));
 
 		chunk->reserved &= ~run_mask(first, pages);
 		bucket_update_locked(runs, index);
@@ -183,9 +182,8 @@ static int on_each_run(struct runs *runs, uint32_t index, uint64_t bits,
 		uint64_t rest = ~(bits >> first);
 		uint32_t pages = rest ? (uint32_t)__builtin_ctzll(rest) : 64 - first;
 		uint64_t page = (uint64_t)index * RUNS_CHUNK_PAGES + first;
-		int err =
-			call(runs->region, runs->area_offset_bytes + page * UZ_PAGE_SIZE,
-			     (uint64_t)pages * UZ_PAGE_SIZE);
+		int err = call(runs->region, runs->area_offset_bytes + page * UZ_PAGE_SIZE,
+			       (uint64_t)pages * UZ_PAGE_SIZE);
 
 		if (err < 0)
 			return err;

@@ -24,8 +24,8 @@ static struct sizeclass best_span(unsigned object_bytes, unsigned max_span_pages
 	for (unsigned pages = 1; pages <= max_span_pages; pages++) {
 		unsigned objects = pages * UZ_PAGE_SIZE / object_bytes;
 		unsigned waste = pages * UZ_PAGE_SIZE - objects * object_bytes;
-		unsigned cost = waste * 10000 / (pages * UZ_PAGE_SIZE) +
-				pages * PAGE_PENALTY_PERMYRIAD;
+		unsigned cost =
+			waste * 10000 / (pages * UZ_PAGE_SIZE) + pages * PAGE_PENALTY_PERMYRIAD;
 
 		if (cost < best_cost) {
 			best_cost = cost;
@@ -48,8 +48,7 @@ void sizeclass_table_init(struct sizeclass_table *table, unsigned max_span_pages
 	unsigned granules = SIZECLASS_SMALLEST / SIZECLASS_GRANULE;
 
 	while (granules <= UZ_PAGE_SIZE / SIZECLASS_GRANULE) {
-		struct sizeclass class =
-			best_span(granules * SIZECLASS_GRANULE, max_span_pages);
+		struct sizeclass class = best_span(granules * SIZECLASS_GRANULE, max_span_pages);
 
 		assert(table->count < SIZECLASS_MAX_CLASSES);
 		table->classes[table->count++] = class;

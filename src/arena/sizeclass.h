@@ -32,11 +32,9 @@ struct sizeclass_table {
 void sizeclass_table_init(struct sizeclass_table *table, unsigned max_span_pages);
 
 /* Class index of a length of 1..UZ_PAGE_SIZE bytes. */
-static inline unsigned sizeclass_of(const struct sizeclass_table *table,
-				    uint32_t length_bytes)
+static inline unsigned sizeclass_of(const struct sizeclass_table *table, uint32_t length_bytes)
 {
-	return table
-		->by_granules[(length_bytes + SIZECLASS_GRANULE - 1) / SIZECLASS_GRANULE];
+	return table->by_granules[(length_bytes + SIZECLASS_GRANULE - 1) / SIZECLASS_GRANULE];
 }
 
 #endif

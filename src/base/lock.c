@@ -19,8 +19,8 @@ static _Thread_local unsigned held_count;
 static void rank_push(const struct lock *lock, int check)
 {
 	if (check && held_count > 0 && held[held_count - 1] >= lock->rank) {
-		fprintf(stderr, "lock order: rank %u taken while holding %u\n",
-			lock->rank, held[held_count - 1]);
+		fprintf(stderr, "lock order: rank %u taken while holding %u\n", lock->rank,
+			held[held_count - 1]);
 		abort();
 	}
 	assert(held_count < MAX_HELD);
@@ -114,8 +114,7 @@ void condition_wait(struct condition *condition, struct lock *lock)
 	rank_push(lock, 0);
 }
 
-int condition_wait_until(struct condition *condition, struct lock *lock,
-			 uint64_t deadline_ns)
+int condition_wait_until(struct condition *condition, struct lock *lock, uint64_t deadline_ns)
 {
 	struct timespec ts = {
 		.tv_sec = (time_t)(deadline_ns / UZ_NSEC_PER_SEC),

@@ -11,14 +11,12 @@
 #include <stdint.h>
 
 enum lock_rank {
-	LOCK_RANK_DAEMON = 10, /* daemon: life cycle of devices, taken by ctl requests */
-	LOCK_RANK_CTL = 20,    /* ctl: list of connections */
-	LOCK_RANK_FRONT = 30,  /* front: receivers, queue of writes */
-	LOCK_RANK_STORE = 40,  /* store: thread list, reclaim and provision hand-shake */
-	LOCK_RANK_SHARD = 50,  /* arena: one class in one arena */
-	LOCK_RANK_SHARD_STEAL =
-		51,	     /* arena: the same, of the arena that is stolen from */
-	LOCK_RANK_RUNS = 60, /* arena: page runs */
+	LOCK_RANK_DAEMON = 10,	    /* daemon: life cycle of devices, taken by ctl requests */
+	LOCK_RANK_CTL = 20,	    /* ctl: hand-over to its worker */
+	LOCK_RANK_FRONT = 30,	    /* front: receivers, queue of writes */
+	LOCK_RANK_STORE = 40,	    /* store: thread list, reclaim and provision hand-shake */
+	LOCK_RANK_SHARD = 50,	    /* arena: one class in one arena */
+	LOCK_RANK_RUNS = 60,	    /* arena: page runs */
 };
 
 struct lock {
@@ -43,8 +41,7 @@ void condition_init(struct condition *condition);
 void condition_done(struct condition *condition);
 void condition_wait(struct condition *condition, struct lock *lock);
 /* Waits until `deadline_ns` of CLOCK_MONOTONIC at the latest. Returns 0 or -ETIMEDOUT. */
-int condition_wait_until(struct condition *condition, struct lock *lock,
-			 uint64_t deadline_ns);
+int condition_wait_until(struct condition *condition, struct lock *lock, uint64_t deadline_ns);
 void condition_wake_one(struct condition *condition);
 void condition_wake_all(struct condition *condition);
 

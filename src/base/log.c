@@ -19,9 +19,8 @@ static const struct {
 	enum log_level level;
 	const char *name;
 } level_names[] = {
-	{LOG_LEVEL_ERROR, "error"},   {LOG_LEVEL_WARNING, "warning"},
-	{LOG_LEVEL_NOTICE, "notice"}, {LOG_LEVEL_INFO, "info"},
-	{LOG_LEVEL_DEBUG, "debug"},
+	{LOG_LEVEL_ERROR, "error"}, {LOG_LEVEL_WARNING, "warning"}, {LOG_LEVEL_NOTICE, "notice"},
+	{LOG_LEVEL_INFO, "info"},   {LOG_LEVEL_DEBUG, "debug"},
 };
 
 void log_set_level(enum log_level level)

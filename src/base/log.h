@@ -26,8 +26,7 @@ enum log_level log_get_level(void);
 int log_level_parse(const char *name, enum log_level *ret_level);
 const char *log_level_name(enum log_level level);
 
-void log_line(enum log_level level, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...)	 log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warning(...) log_line(LOG_LEVEL_WARNING, __VA_ARGS__)

@@ -17,13 +17,11 @@ extern char **environ;
 static int redirect(posix_spawn_file_actions_t *actions, int from, int to, int flags)
 {
 	if (from < 0)
-		return posix_spawn_file_actions_addopen(actions, to, "/dev/null", flags,
-							0);
+		return posix_spawn_file_actions_addopen(actions, to, "/dev/null", flags, 0);
 	return posix_spawn_file_actions_adddup2(actions, from, to);
 }
 
-int spawn_start(char *const argv[], int stdin_fd, int stdout_fd, int stderr_fd,
-		pid_t *ret_pid)
+int spawn_start(char *const argv[], int stdin_fd, int stdout_fd, int stderr_fd, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;

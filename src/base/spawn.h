@@ -11,8 +11,7 @@
  * `stdout_fd`, `stderr_fd`: the child's 0, 1, 2, or -1 for /dev/null.
  * All other descriptors must be close-on-exec. Returns 0 or -errno.
  */
-int spawn_start(char *const argv[], int stdin_fd, int stdout_fd, int stderr_fd,
-		pid_t *ret_pid);
+int spawn_start(char *const argv[], int stdin_fd, int stdout_fd, int stderr_fd, pid_t *ret_pid);
 
 /* Waits for it. Returns its exit status 0..255, 256 + signal when a signal ended it, or
  * -errno. */

@@ -41,8 +41,8 @@ static void *entry(void *pointer)
 	return NULL;
 }
 
-int thread_start(struct thread *thread, const char *name, void (*run)(void *),
-		 void *argument, int cpu, int nice)
+int thread_start(struct thread *thread, const char *name, void (*run)(void *), void *argument,
+		 int cpu, int nice)
 {
 	pthread_attr_t attr;
 	sigset_t all, old;

@@ -30,8 +30,8 @@ struct thread {
  * forbids it the thread runs at its creator's. The struct belongs to the
  * caller and must live until thread_join. Returns 0 or -errno.
  */
-int thread_start(struct thread *thread, const char *name, void (*run)(void *),
-		 void *argument, int cpu, int nice);
+int thread_start(struct thread *thread, const char *name, void (*run)(void *), void *argument,
+		 int cpu, int nice);
 
 /* Waits for the thread's end. A thread that was never started is fine. */
 void thread_join(struct thread *thread);

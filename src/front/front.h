@@ -6,6 +6,7 @@
 #ifndef UZ_FRONT_FRONT_H
 #define UZ_FRONT_FRONT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -27,12 +28,24 @@ struct front_config {
  * afterwards requests allocate nothing. Returns 0 or -errno; `ret_error`
  * (`error_size` bytes) then says which step failed and why.
  */
-int front_fuse_new(struct front **ret_front, const struct front_config *config,
-		   char *ret_error, size_t error_size);
+int front_fuse_new(struct front **ret_front, const struct front_config *config, char *ret_error,
+		   size_t error_size);
+
+/*
+ * The label of the loop device: "uzswap:NAME@HASH" of the runtime directory. With
+ * an empty name: what all labels of that directory end with, after the colon.
+ */
+void front_fuse_label(const char *runtime_dir, const char *name, char *ret_label, size_t size);
 
 /* "/dev/loop3", and its device number. */
 const char *front_block_path(const struct front *front);
 dev_t front_block_rdev(const struct front *front);
+
+/*
+ * False once the kernel has ended the connection (an administrator's abort): all
+ * requests then fail in the kernel. Any thread.
+ */
+bool front_is_alive(const struct front *front);
 
 /*
  * Removes the block device and frees everything. Must not be called while the

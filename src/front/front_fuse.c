@@ -53,8 +53,8 @@ static void on_init(void *userdata, struct fuse_conn_info *conn)
 	conn->max_background = MAX_BACKGROUND;
 	conn->congestion_threshold = MAX_BACKGROUND * 3 / 4;
 	/* We look at every byte, so splicing only adds system calls. */
-	conn->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
-				  FUSE_CAP_SPLICE_MOVE);
+	conn->want &=
+		~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
 	/* Without this the kernel waits for each request of the loop device in turn. */
 	if (conn->capable & FUSE_CAP_ASYNC_DIO)
 		conn->want |= FUSE_CAP_ASYNC_DIO;
@@ -91,8 +91,7 @@ static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 static void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *file)
 {
 	const struct front *front = fuse_req_userdata(req);
-	struct stat st = {
-		.st_ino = FUSE_ROOT_ID, .st_mode = S_IFDIR | 0700, .st_nlink = 2};
+	struct stat st = {.st_ino = FUSE_ROOT_ID, .st_mode = S_IFDIR | 0700, .st_nlink = 2};
 
 	(void)file;
 	if (ino == FUSE_RECEIVE_FILE_NODE)
@@ -105,8 +104,8 @@ static void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
 		       struct fuse_file_info *file)
 {
 	(void)st;
-	if (to_set & (FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID |
-		      FUSE_SET_ATTR_GID))
+	if (to_set &
+	    (FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))
 		fuse_reply_err(req, EPERM);
 	else
 		on_getattr(req, ino, file);
@@ -128,8 +127,7 @@ static void on_statfs(fuse_req_t req, fuse_ino_t ino)
 	fuse_reply_statfs(req, &st);
 }
 
-static void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync,
-		     struct fuse_file_info *file)
+static void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *file)
 {
 	(void)ino;
 	(void)datasync;
@@ -137,8 +135,7 @@ static void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync,
 	fuse_reply_err(req, 0);
 }
 
-static void on_flush_or_release(fuse_req_t req, fuse_ino_t ino,
-				struct fuse_file_info *file)
+static void on_flush_or_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *file)
 {
 	(void)ino;
 	(void)file;
@@ -207,8 +204,16 @@ static int start_receiving(struct front *front, char *ret_error, size_t error_si
 	};
 	int err = fuse_receive_new(&front->receive, &config);
 
-	return err < 0 ? fail(ret_error, error_size, err, "starting the FUSE threads")
-		       : 0;
+	return err < 0 ? fail(ret_error, error_size, err, "starting the FUSE threads") : 0;
+}
+
+void front_fuse_label(const char *runtime_dir, const char *name, char *ret_label, size_t size)
+{
+	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a: a path does not fit into a label */
+
+	for (const char *byte = runtime_dir; *byte; byte++)
+		hash = (hash ^ (unsigned char)*byte) * 0x100000001b3ull;
+	snprintf(ret_label, size, "uzswap:%s@%016llx", name, (unsigned long long)hash);
 }
 
 static int attach_loop(struct front *front, char *ret_error, size_t error_size)
@@ -222,10 +227,8 @@ static int attach_loop(struct front *front, char *ret_error, size_t error_size)
 	if (file_fd < 0)
 		return fail(ret_error, error_size, -errno, path);
 	/* By this label the next daemon of the same directory knows what a killed one has left. */
-	snprintf(label, sizeof(label), "uzswap:%.*s@%s", 24, front->config.name,
-		 front->config.runtime_dir);
-	int err = loopdev_attach(&front->loop, file_fd, label, FUSE_RECEIVE_MAX_BYTES,
-				 &step);
+	front_fuse_label(front->config.runtime_dir, front->config.name, label, sizeof(label));
+	int err = loopdev_attach(&front->loop, file_fd, label, FUSE_RECEIVE_MAX_BYTES, &step);
 
 	return err < 0 ? fail(ret_error, error_size, err, step) : 0;
 }
@@ -243,8 +246,8 @@ static void take_down(struct front *front)
 	free(front);
 }
 
-int front_fuse_new(struct front **ret_front, const struct front_config *config,
-		   char *ret_error, size_t error_size)
+int front_fuse_new(struct front **ret_front, const struct front_config *config, char *ret_error,
+		   size_t error_size)
 {
 	struct front *front = calloc(1, sizeof(*front));
 
@@ -252,8 +255,8 @@ int front_fuse_new(struct front **ret_front, const struct front_config *config,
 		return fail(ret_error, error_size, -ENOMEM, "making the transport");
 	front->config = *config;
 	front->loop.fd = -1;
-	snprintf(front->mount_point, sizeof(front->mount_point), "%s/mnt-%s",
-		 config->runtime_dir, config->name);
+	snprintf(front->mount_point, sizeof(front->mount_point), "%s/mnt-%s", config->runtime_dir,
+		 config->name);
 	int err = mount_session(front, ret_error, error_size);
 
 	if (err == 0)
@@ -276,6 +279,11 @@ const char *front_block_path(const struct front *front)
 dev_t front_block_rdev(const struct front *front)
 {
 	return front->loop.rdev;
+}
+
+bool front_is_alive(const struct front *front)
+{
+	return !fuse_receive_ended(front->receive);
 }
 
 int front_free(struct front *front, uint64_t timeout_ns)

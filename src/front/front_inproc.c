@@ -42,9 +42,8 @@ static void post_done(struct store_request *request)
 	sem_post(request->context);
 }
 
-int front_inproc_request(struct front_inproc *front, struct store_thread *thread,
-			 enum store_op op, uint64_t offset_bytes, uint64_t length_bytes,
-			 void *data)
+int front_inproc_request(struct front_inproc *front, struct store_thread *thread, enum store_op op,
+			 uint64_t offset_bytes, uint64_t length_bytes, void *data)
 {
 	struct write_job job = {
 		.request =

@@ -18,8 +18,7 @@ void front_inproc_free(struct front_inproc *front);
  * calling thread, which has registered as `thread`; writes go to the workers.
  * Returns the request's result.
  */
-int front_inproc_request(struct front_inproc *front, struct store_thread *thread,
-			 enum store_op op, uint64_t offset_bytes, uint64_t length_bytes,
-			 void *data);
+int front_inproc_request(struct front_inproc *front, struct store_thread *thread, enum store_op op,
+			 uint64_t offset_bytes, uint64_t length_bytes, void *data);
 
 #endif

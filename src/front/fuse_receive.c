@@ -84,6 +84,7 @@ struct fuse_receive {
 	struct workers *workers;
 	int stop_fd; /* eventfd: readable once stopping */
 	_Atomic int stopping;
+	_Atomic int ended; /* set once by the leader that saw ENODEV; relaxed: a flag for people */
 	struct lock lock;
 	struct condition lead_free;
 	struct condition buffer_freed;
@@ -109,8 +110,8 @@ struct fuse_receive {
 
 /* A failed answer is a request that the kernel has given up (unmounted): nothing to do.
  */
-static void answer(struct fuse_receive *receive, uint64_t unique, int error,
-		   const void *payload, size_t length)
+static void answer(struct fuse_receive *receive, uint64_t unique, int error, const void *payload,
+		   size_t length)
 {
 	struct fuse_out_header header = {
 		.len = (uint32_t)(sizeof(header) + (error == 0 ? length : 0)),
@@ -121,8 +122,7 @@ static void answer(struct fuse_receive *receive, uint64_t unique, int error,
 		{.iov_base = &header, .iov_len = sizeof(header)},
 		{.iov_base = (void *)(uintptr_t)payload, .iov_len = length},
 	};
-	ssize_t written =
-		writev(receive->config.fuse_fd, parts, error == 0 && length > 0 ? 2 : 1);
+	ssize_t written = writev(receive->config.fuse_fd, parts, error == 0 && length > 0 ? 2 : 1);
 
 	(void)written;
 }
@@ -143,8 +143,7 @@ static void answer_write(struct buffer *buffer)
 {
 	struct fuse_write_out out = {.size = (uint32_t)buffer->job.request.length_bytes};
 
-	answer(buffer->receive, buffer->unique, buffer->job.request.result, &out,
-	       sizeof(out));
+	answer(buffer->receive, buffer->unique, buffer->job.request.result, &out, sizeof(out));
 }
 
 /* On the worker that carried it out. */
@@ -178,8 +177,7 @@ static void serve_read(struct receiver *self, const struct fuse_in_header *heade
 		return;
 	}
 	store_submit(self->store_thread, &request);
-	answer(self->receive, unique, request.result, self->buffer->data,
-	       request.length_bytes);
+	answer(self->receive, unique, request.result, self->buffer->data, request.length_bytes);
 }
 
 static void serve_fallocate(struct receiver *self, const struct fuse_in_header *header,
@@ -204,8 +202,8 @@ static void serve_fallocate(struct receiver *self, const struct fuse_in_header *
 }
 
 /* Takes over the buffer when a worker needs it. */
-static void serve_write(struct receiver *self, const struct fuse_in_header *header,
-			size_t length, uint64_t received_ns)
+static void serve_write(struct receiver *self, const struct fuse_in_header *header, size_t length,
+			uint64_t received_ns)
 {
 	const struct fuse_write_in *in = (const void *)(header + 1);
 	struct fuse_receive *receive = self->receive;
@@ -225,9 +223,14 @@ static void serve_write(struct receiver *self, const struct fuse_in_header *head
 		.context = buffer,
 	};
 	if (in->size <= SMALL_WRITE_BYTES) {
+		/* The leader must not wait for memory: reads would wait with it. */
+		buffer->job.request.nowait = true;
 		store_submit(self->store_thread, &buffer->job.request);
-		answer_write(buffer);
-		return;
+		if (buffer->job.request.result != -EAGAIN) {
+			answer_write(buffer);
+			return;
+		}
+		buffer->job.request.nowait = false;
 	}
 	buffer->job.request.done = write_done;
 	self->buffer = NULL;
@@ -264,14 +267,14 @@ static void serve(struct receiver *self, size_t length, uint64_t received_ns)
 			serve_open(self, header);
 			break;
 		}
-		self->receive->config.rare(self->receive->config.context,
-					   self->buffer->message, length);
+		self->receive->config.rare(self->receive->config.context, self->buffer->message,
+					   length);
 		break;
 	case FUSE_INTERRUPT:
 		break; /* every request ends soon by itself */
 	default:
-		self->receive->config.rare(self->receive->config.context,
-					   self->buffer->message, length);
+		self->receive->config.rare(self->receive->config.context, self->buffer->message,
+					   length);
 		break;
 	}
 }
@@ -337,8 +340,10 @@ static ssize_t receive_now(struct receiver *self)
 
 	if (length >= (ssize_t)sizeof(struct fuse_in_header))
 		return length;
-	if (length < 0 && errno == ENODEV)
+	if (length < 0 && errno == ENODEV) {
+		atomic_store_explicit(&self->receive->ended, 1, memory_order_relaxed);
 		return -ENODEV;
+	}
 	/* ENOENT: the request was interrupted before it was read. Anything unknown must
 	 * not end the service, nor turn into a busy loop. */
 	if (length < 0 && errno != EAGAIN && errno != EINTR && errno != ENOENT)
@@ -420,8 +425,7 @@ static bool must_pass(const struct receiver *self)
 		/* A large one is handed to the workers at once, a small one is like a
 		 * read. */
 		return self->receive->busy &&
-		       ((const struct fuse_write_in *)(header + 1))->size <=
-			       SMALL_WRITE_BYTES;
+		       ((const struct fuse_write_in *)(header + 1))->size <= SMALL_WRITE_BYTES;
 	default:
 		/* libfuse may do anything, for instance wait for another request. */
 		return true;
@@ -499,8 +503,7 @@ static int make_buffers(struct fuse_receive *receive, int count)
 		struct buffer *buffer = &receive->buffers[i];
 
 		buffer->receive = receive;
-		buffer->data = (unsigned char *)receive->memory + each * (size_t)i +
-			       UZ_PAGE_SIZE;
+		buffer->data = (unsigned char *)receive->memory + each * (size_t)i + UZ_PAGE_SIZE;
 		buffer->message = buffer->data - WRITE_HEADER_BYTES;
 		buffer->next_free = receive->free_buffers;
 		receive->free_buffers = buffer;
@@ -521,8 +524,7 @@ static int start_receivers(struct fuse_receive *receive)
 		receiver->receive = receive;
 		/* Reads go ahead of compression: above the workers, below the kernel's
 		 * own threads. */
-		err = thread_start(&receiver->thread, name, receiver_run, receiver, -1,
-				   -19);
+		err = thread_start(&receiver->thread, name, receiver_run, receiver, -1, -19);
 		if (err < 0)
 			break;
 	}
@@ -535,12 +537,10 @@ static int start_receivers(struct fuse_receive *receive)
 	return err;
 }
 
-int fuse_receive_new(struct fuse_receive **ret_receive,
-		     const struct fuse_receive_config *config)
+int fuse_receive_new(struct fuse_receive **ret_receive, const struct fuse_receive_config *config)
 {
-	struct fuse_receive *receive =
-		calloc(1, sizeof(*receive) + (size_t)config->receivers *
-						     sizeof(receive->receiver[0]));
+	struct fuse_receive *receive = calloc(
+		1, sizeof(*receive) + (size_t)config->receivers * sizeof(receive->receiver[0]));
 
 	if (!receive)
 		return -ENOMEM;
@@ -553,8 +553,7 @@ int fuse_receive_new(struct fuse_receive **ret_receive,
 	int err = receive->stop_fd < 0 ? -errno : 0;
 	int flags = fcntl(config->fuse_fd, F_GETFL);
 
-	if (err == 0 &&
-	    (flags < 0 || fcntl(config->fuse_fd, F_SETFL, flags | O_NONBLOCK) < 0))
+	if (err == 0 && (flags < 0 || fcntl(config->fuse_fd, F_SETFL, flags | O_NONBLOCK) < 0))
 		err = -errno;
 	if (err == 0)
 		err = make_buffers(receive, config->receivers + 2 * config->writers + 4);
@@ -570,6 +569,11 @@ int fuse_receive_new(struct fuse_receive **ret_receive,
 	return 0;
 }
 
+bool fuse_receive_ended(const struct fuse_receive *receive)
+{
+	return atomic_load_explicit(&receive->ended, memory_order_relaxed) != 0;
+}
+
 void fuse_receive_free(struct fuse_receive *receive)
 {
 	if (!receive)
@@ -578,8 +582,7 @@ void fuse_receive_free(struct fuse_receive *receive)
 
 	atomic_store_explicit(&receive->stopping, 1, memory_order_release);
 	if (receive->stop_fd >= 0 && write(receive->stop_fd, &one, sizeof(one)) < 0)
-		receive->start_error =
-			-errno; /* cannot happen: the counter is far from full */
+		receive->start_error = -errno; /* cannot happen: the counter is far from full */
 	lock_take(&receive->lock);
 	condition_wake_all(&receive->lead_free);
 	condition_wake_all(&receive->buffer_freed);

@@ -6,6 +6,7 @@
 #ifndef UZ_FRONT_FUSE_RECEIVE_H
 #define UZ_FRONT_FUSE_RECEIVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,8 +33,10 @@ struct fuse_receive_config {
 };
 
 /* Starts the threads. Returns 0 or -errno. */
-int fuse_receive_new(struct fuse_receive **ret_receive,
-		     const struct fuse_receive_config *config);
+int fuse_receive_new(struct fuse_receive **ret_receive, const struct fuse_receive_config *config);
+
+/* True once the kernel has ended the connection. Any thread. */
+bool fuse_receive_ended(const struct fuse_receive *receive);
 
 /* Ends the threads; requests under way are answered first. NULL is fine. */
 void fuse_receive_free(struct fuse_receive *receive);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/loop.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -69,8 +70,7 @@ static int configure(int fd, int file_fd, const char *label)
 		.info = {.lo_flags = LO_FLAGS_DIRECT_IO | LO_FLAGS_AUTOCLEAR},
 	};
 
-	snprintf((char *)config.info.lo_file_name, sizeof(config.info.lo_file_name), "%s",
-		 label);
+	snprintf((char *)config.info.lo_file_name, sizeof(config.info.lo_file_name), "%s", label);
 	return ioctl(fd, LOOP_CONFIGURE, &config) < 0 ? -errno : 0;
 }
 
@@ -112,6 +112,7 @@ int loopdev_attach(struct loopdev *device, int file_fd, const char *label,
 	if (err < 0)
 		return err;
 	snprintf(bound.path, sizeof(bound.path), "/dev/loop%d", bound.number);
+	snprintf(bound.label, sizeof(bound.label), "%s", label);
 	*ret_step = "looking at the loop device";
 	if (fstat(bound.fd, &st) < 0) {
 		err = -errno;
@@ -135,16 +136,21 @@ fail:
 	return err;
 }
 
+/* Whether the device is bound under our label: another process may have taken the number. */
+static bool is_bound_as(int fd, const char *label)
+{
+	struct loop_info64 info;
+
+	return ioctl(fd, LOOP_GET_STATUS64, &info) == 0 &&
+	       strncmp((const char *)info.lo_file_name, label, sizeof(info.lo_file_name) - 1) == 0;
+}
+
 int loopdev_detach(struct loopdev *device, uint64_t timeout_ns)
 {
 	uint64_t deadline_ns = clock_now_ns() + timeout_ns;
-	struct loop_info64 info;
-	struct stat st;
 
 	if (device->fd < 0)
 		return 0;
-	if (fstat(device->fd, &st) < 0)
-		return -errno;
 	ioctl(device->fd, LOOP_CLR_FD);
 	close(device->fd);
 	device->fd = -1;
@@ -152,15 +158,18 @@ int loopdev_detach(struct loopdev *device, uint64_t timeout_ns)
 	for (;;) {
 		UZ_AUTO_CLOSE int fd = open(device->path, O_RDONLY | O_CLOEXEC);
 
-		if (fd < 0 || ioctl(fd, LOOP_GET_STATUS64, &info) < 0)
+		if (fd < 0 || !is_bound_as(fd, device->label))
 			return 0;
-		if (clock_now_ns() > deadline_ns)
+		if (clock_now_ns() > deadline_ns) {
+			device->fd = uz_take_fd(&fd);
 			return -EBUSY;
+		}
 		clock_sleep_ns(20 * UZ_NSEC_PER_MSEC);
 	}
 }
 
-static int open_labelled(int number, const char *prefix, const char *suffix, struct loopdev *ret_device)
+static int open_labelled(int number, const char *prefix, const char *suffix,
+			 struct loopdev *ret_device)
 {
 	struct loopdev device = {.number = number};
 	struct loop_info64 info;
@@ -178,6 +187,7 @@ static int open_labelled(int number, const char *prefix, const char *suffix, str
 	if (strncmp(label, prefix, strlen(prefix)) != 0 || length < tail ||
 	    strcmp(label + length - tail, suffix) != 0)
 		return -ENOENT;
+	snprintf(device.label, sizeof(device.label), "%s", label);
 	device.rdev = st.st_rdev;
 	device.fd = uz_take_fd(&fd);
 	*ret_device = device;

@@ -11,13 +11,14 @@ struct loopdev {
 	int number;
 	char path[32]; /* "/dev/loop3" */
 	dev_t rdev;
+	char label[64]; /* tells ours from another's that takes the number after us */
 };
 
 /*
  * Binds a free loop device to the open file `file_fd`: direct I/O, 4096-byte
  * blocks, discards of single pages, requests of up to `max_request_bytes`. The
  * binding goes away by itself when this process and all other users have closed
- * the device. `label` (at most 63 characters) is what `losetup` shows of it.
+ * the device. `label` (at most 63 characters) is what loopdev_each knows it by.
  * Returns 0 or -errno; `ret_step` names the step that failed, for the message.
  */
 int loopdev_attach(struct loopdev *device, int file_fd, const char *label,
@@ -25,7 +26,8 @@ int loopdev_attach(struct loopdev *device, int file_fd, const char *label,
 
 /*
  * Unbinds it. Others that have it open (udev) delay that: waits for them, at
- * most `timeout_ns`. Returns 0, or -EBUSY when the device is still bound then.
+ * most `timeout_ns`. Returns 0, or -EBUSY when the device is still bound then; it
+ * is then still open and ours.
  */
 int loopdev_detach(struct loopdev *device, uint64_t timeout_ns);
 

@@ -20,7 +20,7 @@ struct write_job {
 };
 
 /*
- * Starts `count` threads "uzswap:c0"… at `nice`; thread i prefers CPU cpus[i].
+ * Starts `count` threads "uzswap:c0"… at `nice`.
  * Returns 0 or -errno.
  */
 int workers_new(struct workers **ret_workers, struct store *store, int count, int nice);

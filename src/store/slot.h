@@ -28,9 +28,8 @@ struct slot_word {
 	uint64_t bits;
 };
 
-#define SLOT_TAG_SHIFT 57u
-#define SLOT_FILL_KEY \
-	(0x92e5ull << 48) /* top seven bits 1001001; the rest is arbitrary */
+#define SLOT_TAG_SHIFT	  57u
+#define SLOT_FILL_KEY	  (0x92e5ull << 48) /* top seven bits 1001001; the rest is arbitrary */
 #define SLOT_OBJECT_BIT	  (1ull << 55)
 #define SLOT_CODEC_SHIFT  52u
 #define SLOT_CODEC_MASK	  7ull
@@ -74,8 +73,8 @@ static inline uint64_t slot_fill(struct slot_word word)
 	return word.bits ^ SLOT_FILL_KEY;
 }
 
-static inline struct slot_word
-slot_from_object(struct arena_object object, enum codec_id codec, uint32_t length_bytes)
+static inline struct slot_word slot_from_object(struct arena_object object, enum codec_id codec,
+						uint32_t length_bytes)
 {
 	assert(object.offset_bytes % SIZECLASS_GRANULE == 0 &&
 	       object.offset_bytes < SLOT_MAX_REGION_BYTES);

@@ -51,8 +51,7 @@ static struct slot_word slot_load(const struct store *store, uint64_t slot)
 {
 	/* Pairs with the release in publish: the object's bytes are there before the
 	 * word. */
-	return (struct slot_word){
-		atomic_load_explicit(&store->slots[slot], memory_order_acquire)};
+	return (struct slot_word){atomic_load_explicit(&store->slots[slot], memory_order_acquire)};
 }
 
 static enum page_state state_of(struct slot_word word)
@@ -100,48 +99,43 @@ static void publish(struct store_thread *thread, uint64_t slot, struct slot_word
 }
 
 /* As publish, but only if the slot still holds `expected`. */
-static bool publish_if(struct store_thread *thread, uint64_t slot,
-		       struct slot_word expected, struct slot_word word)
+static bool publish_if(struct store_thread *thread, uint64_t slot, struct slot_word expected,
+		       struct slot_word word)
 {
 	uint64_t old = expected.bits;
 
-	if (!atomic_compare_exchange_strong_explicit(&thread->store->slots[slot], &old,
-						     word.bits, memory_order_acq_rel,
-						     memory_order_acquire))
+	if (!atomic_compare_exchange_strong_explicit(&thread->store->slots[slot], &old, word.bits,
+						     memory_order_acq_rel, memory_order_acquire))
 		return false;
 	count_word(thread, word, 1);
 	replaced(thread, expected);
 	return true;
 }
 
-/* Room for an object, waiting for it if need be. Returns 0 or -ENOSPC. */
+/* Room for an object, waiting for it if need be. Returns 0, -ENOSPC or -EAGAIN. */
 static int object_alloc(struct store_thread *thread, uint32_t length_bytes,
 			struct arena_object *ret_object)
 {
 	struct store *store = thread->store;
-	uint64_t deadline_ns = 0, seen_progress = 0;
-
 	for (;;) {
 		bool low = false;
-		int err = arena_alloc(store->pool, thread->index, length_bytes,
-				      ret_object, &low);
+		int err = arena_alloc(store->pool, thread->index, length_bytes, ret_object, &low);
 
 		if (low)
 			store_want_memory(store);
 		if (err == 0)
 			return 0;
-		if (deadline_ns == 0)
-			deadline_ns = clock_now_ns() + STORE_WAIT_LIMIT_NS;
-		err = store_wait_for_memory(thread, &seen_progress, deadline_ns);
+		if (thread->nowait)
+			return -EAGAIN;
+		err = store_wait_for_memory(thread);
 		if (err < 0)
 			return err;
 	}
 }
 
 /* Copies an object into the pool; it is nobody's until its word is published. */
-static int object_store(struct store_thread *thread, const void *bytes,
-			uint32_t length_bytes, enum codec_id codec,
-			struct slot_word *ret_word)
+static int object_store(struct store_thread *thread, const void *bytes, uint32_t length_bytes,
+			enum codec_id codec, struct slot_word *ret_word)
 {
 	struct arena_object object;
 	int err = object_alloc(thread, length_bytes, &object);
@@ -155,8 +149,7 @@ static int object_store(struct store_thread *thread, const void *bytes,
 
 /* Turns a page into a slot word, its object stored. The page is read once by the codec
  * only. */
-static int page_encode(struct store_thread *thread, const void *page,
-		       struct slot_word *ret_word)
+static int page_encode(struct store_thread *thread, const void *page, struct slot_word *ret_word)
 {
 	struct store *store = thread->store;
 	uint64_t fill;
@@ -167,9 +160,8 @@ static int page_encode(struct store_thread *thread, const void *page,
 	int level;
 
 	store_get_codec(store, &codec, &level);
-	int length =
-		codec_compress(thread->compressor, codec, level, page, thread->scratch,
-			       arena_largest_compressed_bytes(store->pool));
+	int length = codec_compress(thread->compressor, codec, level, page, thread->scratch,
+				    arena_largest_compressed_bytes(store->pool));
 
 	/* A codec that fails costs memory, not the page. */
 	if (length <= 0)
@@ -182,8 +174,7 @@ static void count_cost(struct store_thread *thread, struct slot_word word)
 	count_add(thread, COUNT_COST_PAGES, 1);
 	if (slot_is_object(word))
 		count_add(thread, COUNT_COST_SIXTEENTHS,
-			  arena_cost_sixteenths(thread->store->pool,
-						slot_length_bytes(word)));
+			  arena_cost_sixteenths(thread->store->pool, slot_length_bytes(word)));
 }
 
 static int page_write(struct store_thread *thread, uint64_t slot, const void *page)
@@ -212,8 +203,7 @@ static int word_decode(struct store_thread *thread, struct slot_word word, void 
 	if (!slot_is_object(word))
 		return -EIO;
 	return codec_decompress(thread->decompressor, slot_codec(word),
-				thread->store->region.base +
-					slot_object(word).offset_bytes,
+				thread->store->region.base + slot_object(word).offset_bytes,
 				slot_length_bytes(word), page);
 }
 
@@ -284,20 +274,19 @@ static int page_read_part(struct store_thread *thread, uint64_t slot, unsigned s
 	return err;
 }
 
-static void page_discard(struct store_thread *thread, uint64_t slot)
+/* Returns whether there was a page. */
+static bool page_discard(struct store_thread *thread, uint64_t slot)
 {
 	struct store *store = thread->store;
 
 	/* Most of a large discard is empty already: look before writing to the line. */
 	if (atomic_load_explicit(&store->slots[slot], memory_order_relaxed) == 0)
-		return;
-	uint64_t old =
-		atomic_exchange_explicit(&store->slots[slot], 0, memory_order_acq_rel);
+		return false;
+	uint64_t old = atomic_exchange_explicit(&store->slots[slot], 0, memory_order_acq_rel);
 
-	if (old != 0) {
-		count_add(thread, COUNT_PAGES_DISCARDED, 1);
+	if (old != 0)
 		replaced(thread, (struct slot_word){old});
-	}
+	return old != 0;
 }
 
 /* Carries out `op` on `length` bytes at `start` of a slot; whole pages are the rule. */
@@ -318,7 +307,7 @@ static int page_request(struct store_thread *thread, enum store_op op, uint64_t 
 	case STORE_DISCARD:
 		if (!whole)
 			return page_write_part(thread, slot, start, length, NULL);
-		page_discard(thread, slot);
+		count_add(thread, COUNT_PAGES_DISCARDED, page_discard(thread, slot));
 		return 0;
 	case STORE_FLUSH:
 		return 0; /* acknowledged writes are in the store already */
@@ -326,14 +315,12 @@ static int page_request(struct store_thread *thread, enum store_op op, uint64_t 
 	return -EINVAL;
 }
 
-static bool request_is_valid(const struct store *store,
-			     const struct store_request *request)
+static bool request_is_valid(const struct store *store, const struct store_request *request)
 {
 	const uint64_t sector = 512;
 
-	return request->offset_bytes % sector == 0 &&
-	       request->length_bytes % sector == 0 && request->length_bytes > 0 &&
-	       request->offset_bytes <= store->config.size_bytes &&
+	return request->offset_bytes % sector == 0 && request->length_bytes % sector == 0 &&
+	       request->length_bytes > 0 && request->offset_bytes <= store->config.size_bytes &&
 	       request->length_bytes <= store->config.size_bytes - request->offset_bytes;
 }
 
@@ -349,8 +336,8 @@ static int carry_out(struct store_thread *thread, const struct store_request *re
 	while (left > 0) {
 		unsigned start = (unsigned)(offset % UZ_PAGE_SIZE);
 		unsigned length = (unsigned)UZ_MIN(left, UZ_PAGE_SIZE - start);
-		int err = page_request(thread, request->op, offset / UZ_PAGE_SIZE, start,
-				       length, data);
+		int err = page_request(thread, request->op, offset / UZ_PAGE_SIZE, start, length,
+				       data);
 
 		if (err < 0)
 			return err;
@@ -371,7 +358,15 @@ void store_submit(struct store_thread *thread, struct store_request *request)
 		[STORE_FLUSH] = COUNT_FLUSHES,
 	};
 
+	thread->nowait = request->nowait;
+	thread->deadline_ns = 0;
+	thread->seen_progress = 0;
 	request->result = carry_out(thread, request);
+	if (request->result == -EAGAIN) {
+		if (request->done)
+			request->done(request);
+		return;
+	}
 	count_add(thread, counter_of[request->op], 1);
 	if (request->result < 0 && request->op == STORE_READ)
 		count_add(thread, COUNT_READ_ERRORS, 1);
@@ -380,11 +375,9 @@ void store_submit(struct store_thread *thread, struct store_request *request)
 	else if (request->result < 0)
 		count_add(thread, COUNT_WRITE_ERRORS, 1);
 	if (request->op == STORE_READ)
-		histogram_record(&thread->read_latency,
-				 clock_now_ns() - request->received_ns);
+		histogram_record(&thread->read_latency, clock_now_ns() - request->received_ns);
 	else if (request->op == STORE_WRITE)
-		histogram_record(&thread->write_latency,
-				 clock_now_ns() - request->received_ns);
+		histogram_record(&thread->write_latency, clock_now_ns() - request->received_ns);
 	if (request->done)
 		request->done(request);
 }
@@ -460,15 +453,13 @@ int store_set_codec(struct store *store, enum codec_id codec, int level)
 
 void store_get_codec(const struct store *store, enum codec_id *ret_codec, int *ret_level)
 {
-	uint64_t packed =
-		atomic_load_explicit(&store->codec_and_level, memory_order_relaxed);
+	uint64_t packed = atomic_load_explicit(&store->codec_and_level, memory_order_relaxed);
 
 	*ret_codec = (enum codec_id)(packed >> 32);
 	*ret_level = (int)(uint32_t)packed;
 }
 
-int store_thread_new(struct store_thread **ret_thread, struct store *store,
-		     bool compresses)
+int store_thread_new(struct store_thread **ret_thread, struct store *store, bool compresses)
 {
 	struct store_thread *thread =
 		aligned_alloc(UZ_CACHE_LINE, uz_round_up(sizeof(*thread), UZ_CACHE_LINE));

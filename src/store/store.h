@@ -21,15 +21,15 @@ struct store;
 struct store_thread;
 
 struct store_config {
-	uint64_t size_bytes; /* of the device; a multiple of the page size, at least 40
-				KiB */
+	uint64_t size_bytes;	     /* of the device; a multiple of the page size, at least 40
+					KiB */
 	uint64_t memory_limit_bytes; /* bounds all memory of the store */
 	enum codec_id codec;
 	int level;
 	int cpus;			  /* number of arenas at most; >= 1 */
 	uint32_t expected_ratio_permille; /* assumed until pages have been measured; 3000
 					     is 3:1 */
-	const char *name; /* of the device, for thread names and messages; copied */
+	const char *name;		  /* of the device, for thread names and messages; copied */
 };
 
 /* Smallest memory_limit_bytes that a device of this size can work with. */
@@ -48,8 +48,7 @@ void store_free(struct store *store);
  * Registers the calling thread. `compresses`: also allocate a compress context
  * (a thread without one must not submit writes). Returns 0 or -errno.
  */
-int store_thread_new(struct store_thread **ret_thread, struct store *store,
-		     bool compresses);
+int store_thread_new(struct store_thread **ret_thread, struct store *store, bool compresses);
 
 /* By the thread that registered. NULL is fine. */
 void store_thread_free(struct store_thread *thread);
@@ -70,9 +69,10 @@ struct store_request {
 	enum store_op op;
 	uint64_t offset_bytes; /* any multiple of 512; whole pages are the fast path */
 	uint64_t length_bytes; /* any multiple of 512, > 0 except for flush */
-	void *data; /* read: filled; write: source, not changed meanwhile; else unused */
-	uint64_t received_ns; /* clock_now_ns() when the request arrived: the latency's
-				 start */
+	void *data;	       /* read: filled; write: source, not changed meanwhile; else unused */
+	uint64_t received_ns;  /* clock_now_ns() when the request arrived: the latency's
+				  start */
+	bool nowait; /* rather -EAGAIN than wait for memory; the pages written so far stay */
 	/* Results: */
 	int result; /* 0; -EINVAL outside the device; -ENOSPC full; -EIO corrupt object */
 	void (*done)(struct store_request *request);
@@ -82,7 +82,8 @@ struct store_request {
 /*
  * Carries out a request. Reads take no lock and allocate nothing. A write that
  * fails half-way leaves each page either old or new. A write may wait for
- * memory, at most STORE_WAIT_LIMIT_NS, before it ends with -ENOSPC.
+ * memory, at most STORE_WAIT_LIMIT_NS in all, before it ends with -ENOSPC.
+ * A request that ends with -EAGAIN (see nowait) is not counted.
  */
 void store_submit(struct store_thread *thread, struct store_request *request);
 
@@ -115,8 +116,7 @@ uint64_t store_maximum_limit_bytes(const struct store *store);
 void store_stats(struct store *store, struct stats_values *values);
 
 /* Adds the latencies of finished requests of this kind. */
-void store_latency(struct store *store, enum store_op op,
-		   struct histogram_snapshot *snapshot);
+void store_latency(struct store *store, enum store_op op, struct histogram_snapshot *snapshot);
 
 /*
  * Pages that can still be stored: the free part of the limit divided by what a

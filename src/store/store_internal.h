@@ -72,6 +72,9 @@ struct store_thread {
 	struct codec_compressor *compressor; /* NULL: this thread does not write */
 	struct codec_decompressor *decompressor;
 	unsigned char *scratch; /* a page: compression's output */
+	bool nowait;		/* of the request that is being carried out */
+	uint64_t deadline_ns;	/* its last moment to wait for memory; 0: has not waited yet */
+	uint64_t seen_progress; /* see store_wait_for_memory */
 	unsigned char *bounce;	/* a page: requests that are not whole pages */
 	_Atomic uint64_t counter[COUNT_COUNT];
 	_Atomic uint64_t longest_wait_ns;
@@ -85,8 +88,7 @@ struct store {
 	char name[32];
 	struct region region;
 	struct arena_pool *pool;
-	_Atomic uint64_t
-		*slots; /* in the region; publish with release, read with acquire */
+	_Atomic uint64_t *slots; /* in the region; publish with release, read with acquire */
 	uint64_t slot_count;
 	uint64_t fixed_bytes; /* slot table, header, thread objects: counts towards the
 				 limit */
@@ -122,13 +124,11 @@ struct store {
 	struct thread memory_thread, reclaim_thread;
 };
 
-static inline void count_add(struct store_thread *thread, enum thread_counter counter,
-			     uint64_t by)
+static inline void count_add(struct store_thread *thread, enum thread_counter counter, uint64_t by)
 {
 	_Atomic uint64_t *value = &thread->counter[counter];
 
-	atomic_store_explicit(value,
-			      atomic_load_explicit(value, memory_order_relaxed) + by,
+	atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + by,
 			      memory_order_relaxed);
 }
 
@@ -140,12 +140,11 @@ void store_want_reclaim(struct store *store, bool urgent);
 /* Puts a replaced object into the thread's limbo; waits when that is full. */
 void store_retire(struct store_thread *thread, struct slot_word word);
 /*
- * Sleeps until memory was populated or freed. `*seen_progress`: 0 at the first
- * call. Returns 0 (try again), or -ENOSPC when nothing more can come or the
- * deadline is over.
+ * Sleeps until memory was populated or freed, for the request that the thread
+ * carries out. Returns 0 (try again), or -ENOSPC when nothing more can come or
+ * the request's deadline is over.
  */
-int store_wait_for_memory(struct store_thread *thread, uint64_t *seen_progress,
-			  uint64_t deadline_ns);
+int store_wait_for_memory(struct store_thread *thread);
 uint64_t store_limit_to_pages(const struct store *store, uint64_t limit_bytes);
 
 /* store_stats.c: */

@@ -24,8 +24,7 @@
 #include "base/clock.h"
 #include "base/sanitize.h"
 
-#define STORE_MAGIC \
-	0x50415753555a0a1aull /* "\x1a\nZUSWAP" little-endian; never a page's start */
+#define STORE_MAGIC   0x50415753555a0a1aull /* "\x1a\nZUSWAP" little-endian; never a page's start */
 #define STORE_VERSION 1u
 
 /* What the memory thread keeps populated: enough for the demand of this long ... */
@@ -75,13 +74,11 @@ uint64_t store_limit_to_pages(const struct store *store, uint64_t limit_bytes)
 	/* Descriptors come with the pages; what is left of them (shards, chunks) is
 	 * fixed. */
 	uint64_t descs = usage.runs.populated_pages * ARENA_DESCRIPTOR_BYTES;
-	uint64_t shards =
-		usage.descriptor_bytes > descs ? usage.descriptor_bytes - descs : 0;
+	uint64_t shards = usage.descriptor_bytes > descs ? usage.descriptor_bytes - descs : 0;
 	uint64_t fixed = store->fixed_bytes + shards;
 
-	return limit_bytes > fixed
-		       ? (limit_bytes - fixed) / (UZ_PAGE_SIZE + ARENA_DESCRIPTOR_BYTES)
-		       : 0;
+	return limit_bytes > fixed ? (limit_bytes - fixed) / (UZ_PAGE_SIZE + ARENA_DESCRIPTOR_BYTES)
+				   : 0;
 }
 
 /* The largest limit that could make sense: all pages incompressible, or all of RAM. */
@@ -106,8 +103,7 @@ int store_set_limit(struct store *store, uint64_t memory_limit_bytes)
 	if (memory_limit_bytes < store_minimum_limit_bytes(store->config.size_bytes) ||
 	    memory_limit_bytes > store_maximum_limit_bytes(store))
 		return -EINVAL;
-	atomic_store_explicit(&store->limit_bytes, memory_limit_bytes,
-			      memory_order_relaxed);
+	atomic_store_explicit(&store->limit_bytes, memory_limit_bytes, memory_order_relaxed);
 	arena_set_limit(store->pool, store_limit_to_pages(store, memory_limit_bytes));
 	store_want_memory(store);
 	return 0;
@@ -167,8 +163,7 @@ void store_retire(struct store_thread *thread, struct slot_word word)
 		store_want_reclaim(thread->store, true);
 		lock_take(&thread->store->lock);
 		if (limbo_count(limbo) >= LIMBO_ENTRIES)
-			condition_wait_until(&thread->store->progressed,
-					     &thread->store->lock,
+			condition_wait_until(&thread->store->progressed, &thread->store->lock,
 					     clock_now_ns() + UZ_NSEC_PER_MSEC);
 		lock_release(&thread->store->lock);
 	}
@@ -181,8 +176,7 @@ static void wait_for_readers(struct store *store)
 {
 	urcu_memb_synchronize_rcu();
 #if UZ_TSAN
-	void __tsan_acquire(
-		void *address); /* other half of READ_SECTION_LEFT in store.c */
+	void __tsan_acquire(void *address); /* other half of READ_SECTION_LEFT in store.c */
 	__tsan_acquire(&store->progress);
 #else
 	(void)store;
@@ -222,8 +216,7 @@ static uint64_t reclaim_once(struct store *store)
 		uint32_t tail = atomic_load_explicit(&limbo->tail, memory_order_relaxed);
 
 		for (; tail != work[i].head; freed++) {
-			arena_free(store->pool,
-				   slot_object(limbo->entry[tail % LIMBO_ENTRIES]),
+			arena_free(store->pool, slot_object(limbo->entry[tail % LIMBO_ENTRIES]),
 				   &high);
 			/* After the last one the thread may be gone. */
 			atomic_store_explicit(&limbo->tail, ++tail, memory_order_release);
@@ -268,9 +261,8 @@ static void reclaim_run(void *argument)
 static uint64_t reserve_target(uint64_t limit_pages, uint64_t pages, uint64_t elapsed_ns,
 			       uint64_t last_target)
 {
-	uint64_t most =
-		UZ_MAX(RESERVE_MIN_PAGES,
-		       UZ_MIN(RESERVE_MAX_PAGES, limit_pages / RESERVE_LIMIT_DIVISOR));
+	uint64_t most = UZ_MAX(RESERVE_MIN_PAGES,
+			       UZ_MIN(RESERVE_MAX_PAGES, limit_pages / RESERVE_LIMIT_DIVISOR));
 	uint64_t wanted = elapsed_ns > 0 ? pages * RESERVE_AHEAD_NS / elapsed_ns : 0;
 
 	wanted = UZ_MAX(wanted, last_target / 2);
@@ -302,16 +294,14 @@ static bool sleep_until_wanted_or(sem_t *semaphore, uint64_t timeout_ns)
 static void memory_run(void *argument)
 {
 	struct store *store = argument;
-	uint64_t target = RESERVE_MIN_PAGES, last_ns = clock_now_ns(),
-		 last_handed_out = 0;
+	uint64_t target = RESERVE_MIN_PAGES, last_ns = clock_now_ns(), last_handed_out = 0;
 
 	while (!stopping(store)) {
 		struct arena_usage usage;
 
 		/* With nothing more to decay there is no reason to wake up by itself. */
 		if (target > RESERVE_MIN_PAGES)
-			sleep_until_wanted_or(&store->memory_wake,
-					      RESERVE_DECAY_INTERVAL);
+			sleep_until_wanted_or(&store->memory_wake, RESERVE_DECAY_INTERVAL);
 		else
 			sleep_until_wanted(&store->memory_wake);
 		atomic_exchange_explicit(&store->memory_wanted, 0, memory_order_acq_rel);
@@ -358,40 +348,39 @@ static bool memory_may_come(struct store *store)
 	return limbo;
 }
 
-int store_wait_for_memory(struct store_thread *thread, uint64_t *seen_progress,
-			  uint64_t deadline_ns)
+int store_wait_for_memory(struct store_thread *thread)
 {
 	struct store *store = thread->store;
 	uint64_t start_ns = clock_now_ns();
 	bool may_come = memory_may_come(store);
 	int err = 0;
 
+	if (thread->deadline_ns == 0)
+		thread->deadline_ns = start_ns + STORE_WAIT_LIMIT_NS;
 	store_want_reclaim(store, true);
 	store_want_memory(store);
 	lock_take(&store->lock);
 	/* Progress since the caller's last look is worth another try; else wait for some.
 	 */
-	if (*seen_progress == store->progress || *seen_progress == 0) {
-		if (!may_come && *seen_progress != 0)
+	if (thread->seen_progress == store->progress || thread->seen_progress == 0) {
+		if (!may_come && thread->seen_progress != 0)
 			err = -ENOSPC;
 		else
 			condition_wait_until(
 				&store->progressed, &store->lock,
-				UZ_MIN(deadline_ns, start_ns + 5 * UZ_NSEC_PER_MSEC));
+				UZ_MIN(thread->deadline_ns, start_ns + 5 * UZ_NSEC_PER_MSEC));
 	} else if (!may_come) {
 		err = -ENOSPC;
 	}
-	*seen_progress = store->progress;
+	thread->seen_progress = store->progress;
 	lock_release(&store->lock);
 	uint64_t now_ns = clock_now_ns(), waited_ns = now_ns - start_ns;
 
 	count_add(thread, COUNT_STORE_WAITS, 1);
 	count_add(thread, COUNT_STORE_WAIT_NS, waited_ns);
-	if (waited_ns >
-	    atomic_load_explicit(&thread->longest_wait_ns, memory_order_relaxed))
-		atomic_store_explicit(&thread->longest_wait_ns, waited_ns,
-				      memory_order_relaxed);
-	if (err == 0 && now_ns >= deadline_ns)
+	if (waited_ns > atomic_load_explicit(&thread->longest_wait_ns, memory_order_relaxed))
+		atomic_store_explicit(&thread->longest_wait_ns, waited_ns, memory_order_relaxed);
+	if (err == 0 && now_ns >= thread->deadline_ns)
 		err = -ENOSPC;
 	return err;
 }
@@ -415,9 +404,8 @@ static void write_header(struct store *store, uint64_t area_offset_bytes)
 static int map_memory(struct store *store)
 {
 	uint64_t area_offset = UZ_PAGE_SIZE + table_bytes(store->config.size_bytes);
-	uint64_t area_pages =
-		arena_area_pages(largest_limit(&store->config) / UZ_PAGE_SIZE);
-	uint64_t region_bytes = area_offset + area_pages * UZ_PAGE_SIZE;
+	uint64_t area_pages = arena_area_pages(largest_limit(&store->config) / UZ_PAGE_SIZE);
+	uint64_t region_bytes = area_offset + arena_region_bytes(area_pages);
 
 	if (region_bytes > SLOT_MAX_REGION_BYTES)
 		return -EFBIG;
@@ -434,17 +422,14 @@ static int map_memory(struct store *store)
 		.region = &store->region,
 		.area_offset_bytes = area_offset,
 		.area_pages = area_pages,
-		.limit_pages =
-			store_limit_to_pages(store, store->config.memory_limit_bytes),
-		.arenas = (unsigned)UZ_MIN(UZ_MAX(store->config.cpus, 1),
-					   (int)ARENA_MAX_ARENAS),
+		.limit_pages = store_limit_to_pages(store, store->config.memory_limit_bytes),
+		.arenas = (unsigned)UZ_MIN(UZ_MAX(store->config.cpus, 1), (int)ARENA_MAX_ARENAS),
 	};
 	err = arena_pool_new(&store->pool, &arena);
 	if (err < 0)
 		return err;
 	/* Now the shards' size is known too. */
-	arena_set_limit(store->pool,
-			store_limit_to_pages(store, store->config.memory_limit_bytes));
+	arena_set_limit(store->pool, store_limit_to_pages(store, store->config.memory_limit_bytes));
 	arena_set_target(store->pool, RESERVE_MIN_PAGES);
 	while ((err = arena_balance(store->pool)) > 0)
 		;
@@ -468,8 +453,7 @@ static int start_threads(struct store *store)
 int store_new(struct store **ret_store, const struct store_config *config)
 {
 	if (config->memory_limit_bytes < store_minimum_limit_bytes(config->size_bytes) ||
-	    config->size_bytes % UZ_PAGE_SIZE != 0 ||
-	    config->size_bytes < 10 * UZ_PAGE_SIZE)
+	    config->size_bytes % UZ_PAGE_SIZE != 0 || config->size_bytes < 10 * UZ_PAGE_SIZE)
 		return -EINVAL;
 	struct store *store = calloc(1, sizeof(*store));
 

@@ -35,9 +35,9 @@ static void histogram_merge(struct histogram *into, const struct histogram *from
 			&into->count[i],
 			atomic_load_explicit(&from->count[i], memory_order_relaxed),
 			memory_order_relaxed);
-	atomic_fetch_add_explicit(
-		&into->sum_ns, atomic_load_explicit(&from->sum_ns, memory_order_relaxed),
-		memory_order_relaxed);
+	atomic_fetch_add_explicit(&into->sum_ns,
+				  atomic_load_explicit(&from->sum_ns, memory_order_relaxed),
+				  memory_order_relaxed);
 	uint64_t max = atomic_load_explicit(&from->max_ns, memory_order_relaxed);
 
 	if (max > atomic_load_explicit(&into->max_ns, memory_order_relaxed))
@@ -49,16 +49,14 @@ void store_stats_retire_locked(struct store *store, const struct store_thread *t
 	for (unsigned i = 0; i < COUNT_COUNT; i++)
 		store->retired[i] +=
 			atomic_load_explicit(&thread->counter[i], memory_order_relaxed);
-	uint64_t longest =
-		atomic_load_explicit(&thread->longest_wait_ns, memory_order_relaxed);
+	uint64_t longest = atomic_load_explicit(&thread->longest_wait_ns, memory_order_relaxed);
 
 	store->retired_longest_wait_ns = UZ_MAX(store->retired_longest_wait_ns, longest);
 	histogram_merge(&store->retired_read_latency, &thread->read_latency);
 	histogram_merge(&store->retired_write_latency, &thread->write_latency);
 }
 
-static void sum_counters(struct store *store, uint64_t *ret_sum,
-			 uint64_t *ret_longest_wait_ns)
+static void sum_counters(struct store *store, uint64_t *ret_sum, uint64_t *ret_longest_wait_ns)
 {
 	lock_take(&store->lock);
 	memcpy(ret_sum, store->retired, sizeof(store->retired));
@@ -69,17 +67,17 @@ static void sum_counters(struct store *store, uint64_t *ret_sum,
 		if (!thread)
 			continue;
 		for (unsigned j = 0; j < COUNT_COUNT; j++)
-			ret_sum[j] += atomic_load_explicit(&thread->counter[j],
-							   memory_order_relaxed);
-		uint64_t longest = atomic_load_explicit(&thread->longest_wait_ns,
-							memory_order_relaxed);
+			ret_sum[j] +=
+				atomic_load_explicit(&thread->counter[j], memory_order_relaxed);
+		uint64_t longest =
+			atomic_load_explicit(&thread->longest_wait_ns, memory_order_relaxed);
 
 		*ret_longest_wait_ns = UZ_MAX(*ret_longest_wait_ns, longest);
 	}
 	lock_release(&store->lock);
-	static const enum thread_counter differences[] = {
-		COUNT_STATE_SAME, COUNT_STATE_COMPRESSED, COUNT_STATE_INCOMPRESSIBLE,
-		COUNT_OBJECT_BYTES};
+	static const enum thread_counter differences[] = {COUNT_STATE_SAME, COUNT_STATE_COMPRESSED,
+							  COUNT_STATE_INCOMPRESSIBLE,
+							  COUNT_OBJECT_BYTES};
 
 	for (unsigned i = 0; i < UZ_ARRAY_SIZE(differences); i++)
 		if ((int64_t)ret_sum[differences[i]] < 0)
@@ -97,24 +95,21 @@ static uint64_t cost_per_page_sixteenths(struct store *store, const uint64_t *su
 {
 	uint64_t expected = (uint64_t)UZ_PAGE_SIZE * 16 * 1000 /
 			    UZ_MAX(store->config.expected_ratio_permille, 1000u);
-	uint64_t written = sum[COUNT_COST_PAGES],
-		 written_cost = sum[COUNT_COST_SIXTEENTHS];
+	uint64_t written = sum[COUNT_COST_PAGES], written_cost = sum[COUNT_COST_SIXTEENTHS];
 
 	if (held_pages < 16 * ROOM_PRIOR_PAGES)
-		return (written_cost + expected * ROOM_PRIOR_PAGES) /
-		       (written + ROOM_PRIOR_PAGES);
+		return (written_cost + expected * ROOM_PRIOR_PAGES) / (written + ROOM_PRIOR_PAGES);
 	lock_take(&store->lock);
 	if (written - store->recent_pages >= ROOM_RECENT_PAGES) {
-		store->recent_cost = (written_cost - store->recent_total) /
-				     (written - store->recent_pages);
+		store->recent_cost =
+			(written_cost - store->recent_total) / (written - store->recent_pages);
 		store->recent_pages = written;
 		store->recent_total = written_cost;
 	}
 	uint64_t recent = store->recent_cost;
 
 	lock_release(&store->lock);
-	uint64_t held =
-		used_pages * (UZ_PAGE_SIZE + ARENA_DESCRIPTOR_BYTES) * 16 / held_pages;
+	uint64_t held = used_pages * (UZ_PAGE_SIZE + ARENA_DESCRIPTOR_BYTES) * 16 / held_pages;
 
 	return recent > held ? (held + recent) / 2 : held;
 }
@@ -127,13 +122,11 @@ static uint64_t room_pages(struct store *store, const uint64_t *sum)
 	uint64_t used = usage.runs.populated_pages - usage.runs.reserved_pages;
 	uint64_t held = sum[COUNT_STATE_SAME] + sum[COUNT_STATE_COMPRESSED] +
 			sum[COUNT_STATE_INCOMPRESSIBLE];
-	uint64_t free_pages =
-		usage.runs.limit_pages > used ? usage.runs.limit_pages - used : 0;
+	uint64_t free_pages = usage.runs.limit_pages > used ? usage.runs.limit_pages - used : 0;
 	/* At least a byte a page: pages that are all same-filled would make the room
 	 * infinite. */
 	uint64_t cost = UZ_MAX(cost_per_page_sixteenths(store, sum, used, held), 16u);
-	uint64_t room =
-		free_pages * UZ_PAGE_SIZE * 16 / cost * (100 - ROOM_MARGIN_PERCENT) / 100;
+	uint64_t room = free_pages * UZ_PAGE_SIZE * 16 / cost * (100 - ROOM_MARGIN_PERCENT) / 100;
 	uint64_t empty = store->slot_count > held ? store->slot_count - held : 0;
 
 	return UZ_MIN(room, empty);
@@ -171,8 +164,7 @@ void store_stats(struct store *store, struct stats_values *values)
 	value[STATS_MEMORY_PEAK] =
 		UZ_MAX(atomic_load_explicit(&store->peak_bytes, memory_order_relaxed),
 		       value[STATS_MEMORY_USED]);
-	value[STATS_MEMORY_LIMIT] =
-		atomic_load_explicit(&store->limit_bytes, memory_order_relaxed);
+	value[STATS_MEMORY_LIMIT] = atomic_load_explicit(&store->limit_bytes, memory_order_relaxed);
 	value[STATS_MEMORY_RESERVE] = usage.runs.reserved_pages * UZ_PAGE_SIZE;
 	value[STATS_MEMORY_TABLE] = store->fixed_bytes + usage.descriptor_bytes;
 	value[STATS_ROOM] = room_pages(store, sum);
@@ -191,8 +183,7 @@ void store_stats(struct store *store, struct stats_values *values)
 	value[STATS_STORE_WAIT_LONGEST] = longest_wait_ns;
 }
 
-void store_latency(struct store *store, enum store_op op,
-		   struct histogram_snapshot *snapshot)
+void store_latency(struct store *store, enum store_op op, struct histogram_snapshot *snapshot)
 {
 	if (op != STORE_READ && op != STORE_WRITE)
 		return;

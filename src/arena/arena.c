@@ -28,9 +28,9 @@
 
 #define NO_OBJECT UINT16_MAX
 
-/* An arena more per so many spans of the class: half a span each is then about 3 % of the
+/* An arena more per so many spans of the class: half a span each is then below 2 % of the
  * class. */
-#define SPANS_PER_ARENA 16u
+#define SPANS_PER_ARENA 32u
 
 /* How many larger classes are tried when no memory is left for the right one. */
 #define FALLBACK_CLASSES 12u
@@ -147,9 +147,9 @@ static unsigned max_span_pages(uint64_t limit_pages)
 
 	if (limit_bytes < 64 * UZ_MIB)
 		return 4;
-	if (limit_bytes < 256 * UZ_MIB)
-		return 8;
-	return limit_bytes < 4 * UZ_GIB ? 12 : RUNS_MAX_PAGES;
+	if (limit_bytes < 512 * UZ_MIB)
+		return 6;
+	return limit_bytes < 4 * UZ_GIB ? 10 : RUNS_MAX_PAGES;
 }
 
 int arena_pool_new(struct arena_pool **ret_pool, const struct arena_config *config)

@@ -158,7 +158,7 @@ void runs_free(struct runs *runs, uint32_t first_page, uint32_t pages, bool *ret
 	chunk->reserved |= mask;
 	runs->reserved_pages += pages;
 	bucket_update_locked(runs, index);
-	if (runs->reserved_pages > 2 * runs->target_pages ||
+	if (runs->reserved_pages > 2 * runs->target_pages + RUNS_CHUNK_PAGES ||
 	    runs->populated_pages > runs->limit_pages)
 		*ret_high = true;
 	lock_release(&runs->lock);
@@ -218,7 +218,10 @@ static int populate_one_chunk(struct runs *runs)
 	}
 	struct runs_chunk *chunk = &runs->chunks[index];
 	bool first_in = chunk->populated == 0;
-	uint64_t bits = lowest_bits(~chunk->populated, allowed);
+	uint64_t lack = runs->target_pages > runs->reserved_pages
+				? runs->target_pages - runs->reserved_pages
+				: 0;
+	uint64_t bits = lowest_bits(~chunk->populated, UZ_MIN(allowed, UZ_MAX(lack, RUNS_MAX_PAGES)));
 
 	lock_release(&runs->lock);
 
@@ -305,10 +308,10 @@ int runs_balance(struct runs *runs)
 	lock_release(&runs->lock);
 	if (over > 0 && reserved > 0)
 		return give_back_one_chunk(runs, UZ_MIN(over, reserved));
-	/* Between the target and half as much again nothing happens: no flapping. */
+	/* Just above the target nothing happens: no flapping. */
 	if (reserved < target)
 		return populate_one_chunk(runs);
-	if (reserved > target + target / 2 + RUNS_CHUNK_PAGES)
+	if (reserved > target + target / 4 + RUNS_MAX_PAGES)
 		return give_back_one_chunk(runs, reserved - target);
 	return 0;
 }

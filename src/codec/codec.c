@@ -11,10 +11,10 @@
 #include "codec/codec_zstd.h"
 
 static const struct codec_info infos[] = {
-	{CODEC_LZ4, "lz4", CODEC_LZ4_LEVEL_MIN, CODEC_LZ4_LEVEL_MAX,
-	 CODEC_LZ4_LEVEL_DEFAULT, "acceleration"},
-	{CODEC_ZSTD, "zstd", CODEC_ZSTD_LEVEL_MIN, CODEC_ZSTD_LEVEL_MAX,
-	 CODEC_ZSTD_LEVEL_DEFAULT, "compression level"},
+	{CODEC_LZ4, "lz4", CODEC_LZ4_LEVEL_MIN, CODEC_LZ4_LEVEL_MAX, CODEC_LZ4_LEVEL_DEFAULT,
+	 "acceleration"},
+	{CODEC_ZSTD, "zstd", CODEC_ZSTD_LEVEL_MIN, CODEC_ZSTD_LEVEL_MAX, CODEC_ZSTD_LEVEL_DEFAULT,
+	 "compression level"},
 };
 
 struct codec_compressor {
@@ -53,8 +53,8 @@ int codec_compressor_new(struct codec_compressor **ret_compressor)
 
 	if (!compressor)
 		return -ENOMEM;
-	compressor->lz4_state = aligned_alloc(
-		UZ_CACHE_LINE, uz_round_up(codec_lz4_state_bytes(), UZ_CACHE_LINE));
+	compressor->lz4_state =
+		aligned_alloc(UZ_CACHE_LINE, uz_round_up(codec_lz4_state_bytes(), UZ_CACHE_LINE));
 	if (!compressor->lz4_state || codec_zstd_compressor_new(&compressor->zstd) < 0) {
 		codec_compressor_free(compressor);
 		return -ENOMEM;
@@ -77,8 +77,7 @@ int codec_compress(struct codec_compressor *compressor, enum codec_id id, int le
 {
 	switch (id) {
 	case CODEC_LZ4:
-		return codec_lz4_compress(compressor->lz4_state, level, page, out,
-					  capacity);
+		return codec_lz4_compress(compressor->lz4_state, level, page, out, capacity);
 	case CODEC_ZSTD:
 		return codec_zstd_compress(compressor->zstd, level, page, out, capacity);
 	case CODEC_RAW:
@@ -110,8 +109,8 @@ void codec_decompressor_free(struct codec_decompressor *decompressor)
 	free(decompressor);
 }
 
-int codec_decompress(struct codec_decompressor *decompressor, enum codec_id id,
-		     const void *object, size_t length, void *page)
+int codec_decompress(struct codec_decompressor *decompressor, enum codec_id id, const void *object,
+		     size_t length, void *page)
 {
 	switch (id) {
 	case CODEC_RAW:

@@ -66,7 +66,7 @@ void codec_decompressor_free(struct codec_decompressor *decompressor);
  * Returns 0, or -EIO when the object does not decode to exactly one page;
  * `page` then holds undefined bytes, which the caller must not hand out.
  */
-int codec_decompress(struct codec_decompressor *decompressor, enum codec_id id,
-		     const void *object, size_t length, void *page);
+int codec_decompress(struct codec_decompressor *decompressor, enum codec_id id, const void *object,
+		     size_t length, void *page);
 
 #endif

@@ -12,8 +12,7 @@
 size_t codec_lz4_state_bytes(void);
 
 /* `state`: codec_lz4_state_bytes() bytes, 8-byte aligned. Results as codec_compress. */
-int codec_lz4_compress(void *state, int level, const void *page, void *out,
-		       size_t capacity);
+int codec_lz4_compress(void *state, int level, const void *page, void *out, size_t capacity);
 
 /* Needs no context: it runs on the caller's stack. Results as codec_decompress. */
 int codec_lz4_decompress(const void *object, size_t length, void *page);

@@ -30,8 +30,7 @@ static size_t workspace_bytes(void)
 	size_t largest = 0;
 
 	for (int level = CODEC_ZSTD_LEVEL_MIN; level <= CODEC_ZSTD_LEVEL_MAX; level++) {
-		ZSTD_compressionParameters params =
-			ZSTD_getCParams(level, UZ_PAGE_SIZE, 0);
+		ZSTD_compressionParameters params = ZSTD_getCParams(level, UZ_PAGE_SIZE, 0);
 		size_t bytes = ZSTD_estimateCCtxSize_usingCParams(params);
 
 		if (bytes > largest)
@@ -42,8 +41,7 @@ static size_t workspace_bytes(void)
 
 static int set_level(struct codec_zstd_compressor *compressor, int level)
 {
-	size_t err = ZSTD_CCtx_setParameter(compressor->context, ZSTD_c_compressionLevel,
-					    level);
+	size_t err = ZSTD_CCtx_setParameter(compressor->context, ZSTD_c_compressionLevel, level);
 
 	if (ZSTD_isError(err))
 		return -EIO;
@@ -53,8 +51,7 @@ static int set_level(struct codec_zstd_compressor *compressor, int level)
 
 static int set_frame_format(ZSTD_CCtx *context)
 {
-	size_t err =
-		ZSTD_CCtx_setParameter(context, ZSTD_c_format, ZSTD_f_zstd1_magicless);
+	size_t err = ZSTD_CCtx_setParameter(context, ZSTD_c_format, ZSTD_f_zstd1_magicless);
 
 	if (!ZSTD_isError(err))
 		err = ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
@@ -72,8 +69,7 @@ int codec_zstd_compressor_new(struct codec_zstd_compressor **ret_compressor)
 
 	if (!compressor)
 		return -ENOMEM;
-	compressor->workspace =
-		aligned_alloc(UZ_CACHE_LINE, uz_round_up(bytes, UZ_CACHE_LINE));
+	compressor->workspace = aligned_alloc(UZ_CACHE_LINE, uz_round_up(bytes, UZ_CACHE_LINE));
 	if (compressor->workspace)
 		compressor->context = ZSTD_initStaticCCtx(compressor->workspace, bytes);
 	if (!compressor->context || set_frame_format(compressor->context) < 0 ||
@@ -93,13 +89,12 @@ void codec_zstd_compressor_free(struct codec_zstd_compressor *compressor)
 	free(compressor);
 }
 
-int codec_zstd_compress(struct codec_zstd_compressor *compressor, int level,
-			const void *page, void *out, size_t capacity)
+int codec_zstd_compress(struct codec_zstd_compressor *compressor, int level, const void *page,
+			void *out, size_t capacity)
 {
 	if (compressor->level != level && set_level(compressor, level) < 0)
 		return -EIO;
-	size_t length =
-		ZSTD_compress2(compressor->context, out, capacity, page, UZ_PAGE_SIZE);
+	size_t length = ZSTD_compress2(compressor->context, out, capacity, page, UZ_PAGE_SIZE);
 
 	if (!ZSTD_isError(length))
 		return (int)length;
@@ -113,11 +108,9 @@ int codec_zstd_decompressor_new(struct codec_zstd_decompressor **ret_decompresso
 
 	if (!decompressor)
 		return -ENOMEM;
-	decompressor->workspace =
-		aligned_alloc(UZ_CACHE_LINE, uz_round_up(bytes, UZ_CACHE_LINE));
+	decompressor->workspace = aligned_alloc(UZ_CACHE_LINE, uz_round_up(bytes, UZ_CACHE_LINE));
 	if (decompressor->workspace)
-		decompressor->context =
-			ZSTD_initStaticDCtx(decompressor->workspace, bytes);
+		decompressor->context = ZSTD_initStaticDCtx(decompressor->workspace, bytes);
 	if (!decompressor->context ||
 	    ZSTD_isError(ZSTD_DCtx_setParameter(decompressor->context, ZSTD_d_format,
 						ZSTD_f_zstd1_magicless))) {
@@ -136,11 +129,11 @@ void codec_zstd_decompressor_free(struct codec_zstd_decompressor *decompressor)
 	free(decompressor);
 }
 
-int codec_zstd_decompress(struct codec_zstd_decompressor *decompressor,
-			  const void *object, size_t length, void *page)
+int codec_zstd_decompress(struct codec_zstd_decompressor *decompressor, const void *object,
+			  size_t length, void *page)
 {
-	size_t restored = ZSTD_decompressDCtx(decompressor->context, page, UZ_PAGE_SIZE,
-					      object, length);
+	size_t restored =
+		ZSTD_decompressDCtx(decompressor->context, page, UZ_PAGE_SIZE, object, length);
 
 	return restored == UZ_PAGE_SIZE ? 0 : -EIO;
 }

@@ -28,12 +28,12 @@
 #define STORE_VERSION 1u
 
 /* What the memory thread keeps populated: enough for the demand of this long ... */
-#define RESERVE_AHEAD_NS (40 * UZ_NSEC_PER_MSEC)
+#define RESERVE_AHEAD_NS (12 * UZ_NSEC_PER_MSEC)
 /* ... within these bounds, and at most this part of the limit. */
-#define RESERVE_MIN_PAGES      (1 * UZ_MIB / UZ_PAGE_SIZE)
+#define RESERVE_MIN_PAGES      (256 * UZ_KIB / UZ_PAGE_SIZE)
 #define RESERVE_MAX_PAGES      (32 * UZ_MIB / UZ_PAGE_SIZE)
 #define RESERVE_LIMIT_DIVISOR  16u
-#define RESERVE_DECAY_INTERVAL (250 * UZ_NSEC_PER_MSEC)
+#define RESERVE_DECAY_INTERVAL (100 * UZ_NSEC_PER_MSEC)
 
 /* Objects wait so long in limbo for company: a grace period costs interrupts on other
  * CPUs. */

@@ -573,7 +573,7 @@ static const struct {
 	{DEV "Transport=fuse\n", "Device swap0.Transport:auto>fuse "},
 	{DEV "Size=4G\n", "Device swap0.Size:8589934592>4294967296 "},
 	{DEV "MemoryLimit=3G\n", "Device swap0.MemoryLimit:4294967296>3221225472 "},
-	{DEV "Codec=zstd\n", "Device swap0.Codec:lz4>zstd "},
+	{DEV "Codec=zstd\n", "Device swap0.Codec:lz4>zstd Device swap0.Level:1>3 "},
 	{DEV "Level=2\n", "Device swap0.Level:1>2 "},
 	{DEV "Priority=1\n", "Device swap0.Priority:100>1 "},
 	{DEV "SwapOn=no\n", "Device swap0.SwapOn:yes>no "},

@@ -47,8 +47,7 @@ static inline void test_page_fill(void *page, uint64_t seed)
 		break;
 	}
 	for (unsigned i = 0; i < 512; i++)
-		words[i] = i < noise ? test_mix(seed * 512 + i)
-				     : 0x0123456789abcdefull + i % 4;
+		words[i] = i < noise ? test_mix(seed * 512 + i) : 0x0123456789abcdefull + i % 4;
 }
 
 #endif

@@ -91,9 +91,8 @@ struct world {
 
 static uint64_t world_room(const struct world *world)
 {
-	return world->used >= world->pool
-		       ? 0
-		       : (uint64_t)((world->pool - world->used) / world->cost);
+	return world->used >= world->pool ? 0
+					  : (uint64_t)((world->pool - world->used) / world->cost);
 }
 
 static uint64_t world_free(const struct world *world)
@@ -119,8 +118,7 @@ static void world_tick(struct world *world, double noise)
 	uint64_t true_room = world_room(world);
 
 	if (true_room < SIZE / 16 && world_free(world) > true_room)
-		world->worst_lie =
-			UZ_MAX(world->worst_lie, world_free(world) - true_room);
+		world->worst_lie = UZ_MAX(world->worst_lie, world_free(world) - true_room);
 }
 
 /* Swaps out up to `pages`; returns how many the store refused though the kernel had
@@ -237,14 +235,8 @@ END_TEST
 
 static struct loop_swap loop;
 static struct balloon *balloon;
-static _Atomic uint64_t room;
+static _Atomic uint64_t room, capacity;
 static char helper[4096];
-
-static uint64_t made_up_room(void *context)
-{
-	ck_assert_ptr_eq(context, &room);
-	return room;
-}
 
 static uint64_t used_pages(void)
 {
@@ -267,6 +259,19 @@ static struct balloon_stats stats(void)
 	return now;
 }
 
+/* A store that takes `capacity` pages in all, or one that has `room` whatever happens. */
+static uint64_t made_up_room(void *context)
+{
+	struct swaparea area;
+
+	ck_assert_ptr_eq(context, &room);
+	if (capacity == 0 || swaparea_find(loop.device, NULL, &area) < 0)
+		return room;
+	uint64_t stored = area.used_pages - UZ_MIN(area.used_pages, stats().held_pages);
+
+	return capacity - UZ_MIN(capacity, stored);
+}
+
 /* Waits until the kernel sees `low`..`high` free slots. */
 static void await_free(uint64_t low, uint64_t high)
 {
@@ -279,10 +284,15 @@ static void await_free(uint64_t low, uint64_t high)
 		clock_sleep_ns(50 * MS);
 	}
 	ck_abort_msg("%llu free slots instead of %llu..%llu; held %llu, target %llu: %s",
-		     (unsigned long long)seen, (unsigned long long)low,
-		     (unsigned long long)high, (unsigned long long)stats().held_pages,
-		     (unsigned long long)stats().target_pages,
-		     balloon_state_text(stats().state));
+		     (unsigned long long)seen, (unsigned long long)low, (unsigned long long)high,
+		     (unsigned long long)stats().held_pages,
+		     (unsigned long long)stats().target_pages, balloon_state_text(stats().state));
+}
+
+/* The same for the room that the test has set; a trifle more or less is left alone. */
+static void await_room(void)
+{
+	await_free(room > 256 ? room - 256 : 0, room + 256);
 }
 
 static void await_state(enum balloon_state state)
@@ -309,8 +319,7 @@ static pid_t helper_pid(void)
 		if (!file)
 			continue;
 		if (fgets(line, sizeof(line), file) &&
-		    sscanf(line, "%d (uzswap-balloon) %c %d", &pid, &state, &parent) ==
-			    3 &&
+		    sscanf(line, "%d (uzswap-balloon) %c %d", &pid, &state, &parent) == 3 &&
 		    parent == getpid() && state != 'Z')
 			found = pid;
 		fclose(file);
@@ -339,9 +348,8 @@ static void swap_on(int priority)
 {
 	char message[256];
 
-	ck_assert_msg(swaparea_on(loop.path, priority, true, message, sizeof(message)) ==
-			      0,
-		      "%s", message);
+	ck_assert_msg(swaparea_on(loop.path, priority, true, message, sizeof(message)) == 0, "%s",
+		      message);
 }
 
 static void start_balloon(void)
@@ -392,7 +400,7 @@ START_TEST(test_follows_the_room)
 	ck_assert_uint_eq(stats().held_pages, 0);
 
 	room = 20000;
-	await_free(20000, 20256);
+	await_room();
 	ck_assert_uint_ge(stats().held_pages + 100, AREA_PAGES - 20256);
 	ck_assert_uint_le(status_kib(helper_pid(), "VmRSS:"), 8 * 1024);
 	ck_assert_uint_ge(status_kib(helper_pid(), "VmSwap:"), (AREA_PAGES - 20300) * 4);
@@ -409,47 +417,33 @@ START_TEST(test_follows_the_room)
 }
 END_TEST
 
-/* What the balloon holds costs the device nothing: zero pages are not written
- * (Linux 6.12). */
+/* Real pages go into the slots that are left, and come back whole. */
 START_TEST(test_programs_use_the_rest)
 {
-	const size_t bytes = 40 * UZ_MIB;
-	uint64_t *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const size_t bytes = 40 * UZ_MIB, pages = bytes / UZ_PAGE_SIZE;
+	uint64_t *data =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t wrong = 0;
 
 	for (size_t i = 0; i < bytes / 8; i++)
 		data[i] = i | 1;
-	room = 30000;
-	await_free(30000, 30256);
+	capacity = 30000;
+	await_free(30000 - 256, 30000 + 256);
 	ck_assert_int_eq(madvise(data, bytes, 21 /* MADV_PAGEOUT */), 0);
-	/* They are in the device now; the store says that it has less room. */
-	uint64_t taken = 30000 - UZ_MIN(30000, free_pages());
-
-	ck_assert_uint_ge(taken, 5000);
-	room = 30000 - taken;
-	await_free(room > 256 ? room - 256 : 0, room + 256);
+	await_free(30000 - pages - 512, 30000 - pages + 1024);
+	clock_sleep_ns(500 * MS);
+	await_free(30000 - pages - 512, 30000 - pages + 1024);
 	for (size_t i = 0; i < bytes / 8; i++)
-		ck_assert_uint_eq(data[i], i | 1);
+		wrong += data[i] != (i | 1);
+	ck_assert_uint_eq(wrong, 0);
 	munmap(data, bytes);
-}
-END_TEST
-
-START_TEST(test_inflates_fast)
-{
-	await_state(BALLOON_ACTIVE);
-	uint64_t start_ns = clock_now_ns();
-
-	room = 0;
-	await_free(0, 0);
-	/* 256 MiB of slots: well within a second, also on a busy machine. */
-	ck_assert_uint_le(clock_now_ns() - start_ns, 3000 * MS);
 }
 END_TEST
 
 START_TEST(test_helper_killed)
 {
 	room = 10000;
-	await_free(10000, 10256);
+	await_room();
 	for (int i = 1; i <= 2; i++) {
 		pid_t pid = helper_pid();
 
@@ -458,7 +452,7 @@ START_TEST(test_helper_killed)
 		for (int j = 0; j < 200 && stats().restarts < (uint64_t)i; j++)
 			clock_sleep_ns(10 * MS);
 		ck_assert_uint_eq(stats().restarts, (uint64_t)i);
-		await_free(10000, 10256);
+		await_room();
 		ck_assert_int_ne(helper_pid(), pid);
 	}
 	ck_assert_uint_eq(stats().state, BALLOON_ACTIVE);
@@ -468,7 +462,7 @@ END_TEST
 START_TEST(test_helper_ignores_a_service_managers_signals)
 {
 	room = 10000;
-	await_free(10000, 10256);
+	await_room();
 	pid_t pid = helper_pid();
 
 	kill(pid, SIGTERM);
@@ -484,7 +478,7 @@ END_TEST
 START_TEST(test_stop_with_a_helper_that_hangs)
 {
 	room = 10000;
-	await_free(10000, 10256);
+	await_room();
 	kill(helper_pid(), SIGSTOP);
 	room = 0;
 	clock_sleep_ns(300 * MS);
@@ -514,7 +508,7 @@ START_TEST(test_foreign_swapoff)
 	pid_t pid;
 
 	room = 2000;
-	await_free(2000, 2256);
+	await_room();
 	uint64_t start_ns = clock_now_ns();
 
 	ck_assert_int_eq(spawn_start(argv, -1, -1, STDERR_FILENO, &pid), 0);
@@ -526,7 +520,7 @@ START_TEST(test_foreign_swapoff)
 	swap_on(LOOP_SWAP_PRIORITY);
 	for (int i = 0; i < 150 && stats().held_pages == 0; i++)
 		clock_sleep_ns(50 * MS);
-	await_free(2000, 2256);
+	await_room();
 }
 END_TEST
 
@@ -551,12 +545,12 @@ START_TEST(test_rival)
 	char message[256];
 
 	room = 10000;
-	await_free(10000, 10256);
+	await_room();
 	/* The fixture's lock is held by this program already. */
 	ck_assert_int_eq(loop_swap_new_unlocked(&other, 64 * UZ_MIB), 0);
-	ck_assert_int_eq(swaparea_on(other.path, LOOP_SWAP_PRIORITY + 1, false, message,
-				     sizeof(message)),
-			 0);
+	ck_assert_int_eq(
+		swaparea_on(other.path, LOOP_SWAP_PRIORITY + 1, false, message, sizeof(message)),
+		0);
 	await_state(BALLOON_RIVAL);
 	uint64_t held = stats().held_pages;
 
@@ -627,7 +621,6 @@ int main(void)
 		tcase_add_checked_fixture(real, set_up, tear_down);
 		tcase_add_test(real, test_follows_the_room);
 		tcase_add_test(real, test_programs_use_the_rest);
-		tcase_add_test(real, test_inflates_fast);
 		tcase_add_test(real, test_helper_killed);
 		tcase_add_test(real, test_helper_ignores_a_service_managers_signals);
 		tcase_add_test(real, test_stop_with_a_helper_that_hangs);

@@ -125,9 +125,11 @@ int client_ask_plainly(const struct ctl_test *test, const char *text, char *ret_
 		return -errno;
 	if (send(fd, json, strlen(json) + 1, MSG_NOSIGNAL) < 0)
 		return -errno;
-	ssize_t got = recv(fd, ret_reply, size - 1, MSG_WAITALL);
+	size_t used = 0;
 
-	ret_reply[got < 0 ? 0 : got] = '\0';
+	while (used < size - 1 && recv(fd, ret_reply + used, 1, 0) == 1 && ret_reply[used])
+		used++;
+	ret_reply[used] = '\0';
 	close(fd);
 	return 0;
 }

@@ -3,11 +3,10 @@
  * uzswapd: start, wait for signals, stop.
  *
  * Order of starting, and why: protections first, since threads inherit them;
- * private mounts before any thread; stores while memory is locked on fault (so
- * that they are not populated as a whole); then everything is locked; then the
- * transports with their threads; then the relief valve and sysctls; then swapon;
- * then the control socket; READY last. Stopping is the reverse, and never goes
- * past swapoff while /proc/swaps lists a device.
+ * stores while memory is locked on fault (so that they are not populated as a
+ * whole); then everything is locked; then the transports with their threads; then the relief valve
+ * and sysctls; then swapon; then the control socket; READY last. Stopping is the reverse, and never
+ * goes past swapoff while /proc/swaps lists a device.
  */
 #include "config.h"
 
@@ -248,18 +247,12 @@ static int swapon_devices(struct daemon *daemon)
 static int start(struct daemon *daemon)
 {
 	char message[DEVICE_MESSAGE_BYTES], link_dir[128];
-	int err = runtime_private_mounts();
-
-	if (err < 0) {
-		log_error("private mount namespace: %s (uzswapd must be started as root)",
-			  strerror(-err));
-		return err;
-	}
 	if (strcmp(daemon->runtime_dir, RUNTIME_DEFAULT_DIR) == 0)
 		snprintf(link_dir, sizeof(link_dir), DEFAULT_LINK_DIR);
 	else
 		snprintf(link_dir, sizeof(link_dir), "%s/dev", daemon->runtime_dir);
-	err = check_lockable(daemon);
+	int err = check_lockable(daemon);
+
 	if (err == 0)
 		err = protect_lock_on_fault();
 	for (unsigned i = 0; i < daemon->device_count && err == 0; i++) {

@@ -4,12 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -115,15 +113,4 @@ int runtime_clean_stale(const char *directory, char *message, size_t message_byt
 	front_fuse_label(directory, "", label, sizeof(label));
 	loopdev_each("uzswap:", strchr(label, '@'), handle_stale, &search);
 	return search.result;
-}
-
-int runtime_private_mounts(void)
-{
-	if (unshare(CLONE_NEWNS) < 0)
-		return -errno;
-	/* Slave, not private: what others mount and unmount must still reach us, or we
-	 * would keep their file systems busy. */
-	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-		return -errno;
-	return 0;
 }

@@ -23,8 +23,4 @@ int runtime_enter(const char *directory, gid_t group, char *message, size_t mess
  */
 int runtime_clean_stale(const char *directory, char *message, size_t message_bytes);
 
-/* Mounts made from now on are seen by this process and its children only. Returns 0 or
- * -errno. */
-int runtime_private_mounts(void);
-
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * FUSE + loop. A file system with one file, mounted in the daemon's own mount
- * namespace, and a loop device on that file. libfuse does the mount, INIT and
+ * FUSE + loop. A file system with one file, mounted where nobody can see it, and
+ * a loop device on that file. libfuse does the mount, INIT and
  * the rare requests; fuse_receive.c the rest.
  *
  * Start: mount -> receivers -> open the file (they answer) -> loop device.
@@ -14,6 +14,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +27,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "base/units.h"
 #include "front/fuse_receive.h"
 #include "front/loopdev.h"
@@ -39,7 +43,6 @@ struct front {
 	struct front_config config;
 	char mount_point[128];
 	struct fuse_session *session;
-	bool mounted;
 	struct fuse_receive *receive;
 	struct loopdev loop;
 };
@@ -170,7 +173,62 @@ static int fail(char *ret_error, size_t error_size, int err, const char *step)
 	return err;
 }
 
-static int mount_session(struct front *front, char *ret_error, size_t error_size)
+/*
+ * The mount lives in a namespace that only one short-lived thread ever enters.
+ * Once that has ended, no path leads to the file any more; the descriptor that
+ * it leaves behind, and then the loop device, keep the file system alive. The
+ * daemon itself stays in the namespace that it was started in, so that
+ * /proc/swaps names the block device by its usual path, also after a kill.
+ */
+struct private_mount {
+	struct front *front;
+	struct thread thread;
+	sem_t mounted;	 /* posted by the thread once `error` says whether it is mounted */
+	sem_t receiving; /* posted when requests are answered, or `abandoned` is set */
+	bool abandoned;
+	int file_fd; /* result of the second half; -1 on failure */
+	int error;
+	const char *step;
+};
+
+static int mount_in_new_namespace(struct private_mount *mount_job)
+{
+	struct front *front = mount_job->front;
+
+	mount_job->step = "making a private mount namespace (are we root?)";
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return -errno;
+	mount_job->step = "mounting FUSE (is /dev/fuse there?)";
+	errno = 0;
+	if (fuse_session_mount(front->session, front->mount_point) != 0)
+		return errno ? -errno : -EIO;
+	return 0;
+}
+
+static void private_mount_run(void *argument)
+{
+	struct private_mount *mount_job = argument;
+	struct front *front = mount_job->front;
+	char path[sizeof(front->mount_point) + 40];
+
+	mount_job->error = mount_in_new_namespace(mount_job);
+	bool mounted = mount_job->error == 0;
+
+	sem_post(&mount_job->mounted);
+	if (!mounted)
+		return;
+	while (sem_wait(&mount_job->receiving) < 0)
+		; /* EINTR */
+	if (mount_job->abandoned)
+		return;
+	mount_job->step = "opening the FUSE file";
+	snprintf(path, sizeof(path), "%s/%s", front->mount_point, front->config.name);
+	mount_job->file_fd = open(path, O_RDWR | O_CLOEXEC);
+	if (mount_job->file_fd < 0)
+		mount_job->error = -errno;
+}
+
+static int make_session(struct front *front, char *ret_error, size_t error_size)
 {
 	char program[] = "uzswapd",
 	     option[] = "-ofsname=uzswap,subtype=uzswap,nosuid,nodev,noatime";
@@ -181,14 +239,7 @@ static int mount_session(struct front *front, char *ret_error, size_t error_size
 		return fail(ret_error, error_size, -errno, front->mount_point);
 	front->session = fuse_session_new(&args, &operations, sizeof(operations), front);
 	fuse_opt_free_args(&args);
-	if (!front->session)
-		return fail(ret_error, error_size, -ENOMEM, "making a FUSE session");
-	errno = 0;
-	if (fuse_session_mount(front->session, front->mount_point) != 0)
-		return fail(ret_error, error_size, errno ? -errno : -EIO,
-			    "mounting FUSE (is /dev/fuse there, and are we root?)");
-	front->mounted = true;
-	return 0;
+	return front->session ? 0 : fail(ret_error, error_size, -ENOMEM, "making a FUSE session");
 }
 
 static int start_receiving(struct front *front, char *ret_error, size_t error_size)
@@ -216,16 +267,11 @@ void front_fuse_label(const char *runtime_dir, const char *name, char *ret_label
 	snprintf(ret_label, size, "uzswap:%s@%016llx", name, (unsigned long long)hash);
 }
 
-static int attach_loop(struct front *front, char *ret_error, size_t error_size)
+static int attach_loop(struct front *front, int file_fd, char *ret_error, size_t error_size)
 {
-	char path[sizeof(front->mount_point) + 40], label[64];
+	char label[64];
 	const char *step;
 
-	snprintf(path, sizeof(path), "%s/%s", front->mount_point, front->config.name);
-	UZ_AUTO_CLOSE int file_fd = open(path, O_RDWR | O_CLOEXEC);
-
-	if (file_fd < 0)
-		return fail(ret_error, error_size, -errno, path);
 	/* By this label the next daemon of the same directory knows what a killed one has left. */
 	front_fuse_label(front->config.runtime_dir, front->config.name, label, sizeof(label));
 	int err = loopdev_attach(&front->loop, file_fd, label, FUSE_RECEIVE_MAX_BYTES, &step);
@@ -233,12 +279,37 @@ static int attach_loop(struct front *front, char *ret_error, size_t error_size)
 	return err < 0 ? fail(ret_error, error_size, err, step) : 0;
 }
 
+/* Mounts, starts the receivers, and returns the file's descriptor, or -errno. */
+static int open_file(struct front *front, char *ret_error, size_t error_size)
+{
+	struct private_mount mount_job = {.front = front, .file_fd = -1};
+
+	sem_init(&mount_job.mounted, 0, 0);
+	sem_init(&mount_job.receiving, 0, 0);
+	int err = thread_start(&mount_job.thread, "uzswap:mount", private_mount_run, &mount_job, -1,
+			       0);
+
+	if (err < 0) {
+		fail(ret_error, error_size, err, "starting a thread");
+	} else {
+		while (sem_wait(&mount_job.mounted) < 0)
+			; /* EINTR */
+		if (mount_job.error == 0)
+			err = start_receiving(front, ret_error, error_size);
+		mount_job.abandoned = err < 0;
+		sem_post(&mount_job.receiving);
+		thread_join(&mount_job.thread);
+		if (mount_job.error < 0)
+			err = fail(ret_error, error_size, mount_job.error, mount_job.step);
+	}
+	sem_destroy(&mount_job.mounted);
+	sem_destroy(&mount_job.receiving);
+	return err < 0 ? err : mount_job.file_fd;
+}
+
+/* The loop device is gone, or never was; the last descriptor of the file ended the mount. */
 static void take_down(struct front *front)
 {
-	if (front->mounted)
-		/* Lazily: a prober that still has the file open must not keep us from
-		 * ending. */
-		umount2(front->mount_point, MNT_DETACH);
 	fuse_receive_free(front->receive);
 	if (front->session)
 		fuse_session_destroy(front->session);
@@ -257,12 +328,15 @@ int front_fuse_new(struct front **ret_front, const struct front_config *config, 
 	front->loop.fd = -1;
 	snprintf(front->mount_point, sizeof(front->mount_point), "%s/mnt-%s", config->runtime_dir,
 		 config->name);
-	int err = mount_session(front, ret_error, error_size);
+	int err = make_session(front, ret_error, error_size);
 
-	if (err == 0)
-		err = start_receiving(front, ret_error, error_size);
-	if (err == 0)
-		err = attach_loop(front, ret_error, error_size);
+	if (err == 0) {
+		int file_fd = open_file(front, ret_error, error_size);
+
+		err = file_fd < 0 ? file_fd : attach_loop(front, file_fd, ret_error, error_size);
+		if (file_fd >= 0)
+			close(file_fd);
+	}
 	if (err < 0) {
 		take_down(front);
 		return err;

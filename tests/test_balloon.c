@@ -264,7 +264,9 @@ static uint64_t made_up_room(void *context)
 {
 	struct swaparea area;
 
-	ck_assert_ptr_eq(context, &room);
+	/* Not ck_assert: on the balloon's thread it would hide where the test itself is. */
+	if (context != &room)
+		abort();
 	if (capacity == 0 || swaparea_find(loop.device, NULL, &area) < 0)
 		return room;
 	uint64_t stored = area.used_pages - UZ_MIN(area.used_pages, stats().held_pages);
@@ -617,7 +619,7 @@ int main(void)
 		printf("SKIP: the helper on a real swap area\n");
 		skipped = 77;
 	} else {
-		tcase_set_timeout(real, 90);
+		tcase_set_timeout(real, 180);
 		tcase_add_checked_fixture(real, set_up, tear_down);
 		tcase_add_test(real, test_follows_the_room);
 		tcase_add_test(real, test_programs_use_the_rest);

@@ -23,6 +23,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -224,8 +225,16 @@ static void private_mount_run(void *argument)
 	mount_job->step = "opening the FUSE file";
 	snprintf(path, sizeof(path), "%s/%s", front->mount_point, front->config.name);
 	mount_job->file_fd = open(path, O_RDWR | O_CLOEXEC);
-	if (mount_job->file_fd < 0)
+	if (mount_job->file_fd < 0) {
 		mount_job->error = -errno;
+		return;
+	}
+	/* The kernel asks for this attribute before the first write, unless it knows that there are
+	 * none; libfuse would then allocate on a receiver. ENOSYS now is remembered for ever. */
+	char value[32];
+	ssize_t length = fgetxattr(mount_job->file_fd, "security.capability", value, sizeof(value));
+
+	(void)length;
 }
 
 static int make_session(struct front *front, char *ret_error, size_t error_size)

@@ -29,8 +29,7 @@ static uint64_t bucket_top(unsigned bucket)
 /* One writer, so load and store do not race; relaxed because each number stands alone. */
 static void bump(_Atomic uint64_t *counter, uint64_t by)
 {
-	atomic_store_explicit(counter,
-			      atomic_load_explicit(counter, memory_order_relaxed) + by,
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by,
 			      memory_order_relaxed);
 }
 
@@ -42,26 +41,22 @@ void histogram_record(struct histogram *histogram, uint64_t value_ns)
 		atomic_store_explicit(&histogram->max_ns, value_ns, memory_order_relaxed);
 }
 
-void histogram_add_to(const struct histogram *histogram,
-		      struct histogram_snapshot *snapshot)
+void histogram_add_to(const struct histogram *histogram, struct histogram_snapshot *snapshot)
 {
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
-		uint64_t count =
-			atomic_load_explicit(&histogram->count[i], memory_order_relaxed);
+		uint64_t count = atomic_load_explicit(&histogram->count[i], memory_order_relaxed);
 
 		snapshot->count[i] += count;
 		snapshot->total += count;
 	}
-	snapshot->sum_ns +=
-		atomic_load_explicit(&histogram->sum_ns, memory_order_relaxed);
+	snapshot->sum_ns += atomic_load_explicit(&histogram->sum_ns, memory_order_relaxed);
 	uint64_t max = atomic_load_explicit(&histogram->max_ns, memory_order_relaxed);
 
 	if (max > snapshot->max_ns)
 		snapshot->max_ns = max;
 }
 
-uint64_t histogram_quantile_ns(const struct histogram_snapshot *snapshot,
-			       unsigned permyriad)
+uint64_t histogram_quantile_ns(const struct histogram_snapshot *snapshot, unsigned permyriad)
 {
 	if (snapshot->total == 0)
 		return 0;
@@ -81,8 +76,7 @@ uint64_t histogram_quantile_ns(const struct histogram_snapshot *snapshot,
 	return snapshot->max_ns;
 }
 
-uint64_t histogram_count_below(const struct histogram_snapshot *snapshot,
-			       uint64_t bound_ns)
+uint64_t histogram_count_below(const struct histogram_snapshot *snapshot, uint64_t bound_ns)
 {
 	uint64_t seen = 0;
 

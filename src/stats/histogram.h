@@ -10,10 +10,8 @@
 #include <stdint.h>
 
 #define HISTOGRAM_SUB_BITS 3u
-#define HISTOGRAM_MAX_BITS \
-	40u /* 2^40 ns is 18 minutes; longer ones count in the last bucket */
-#define HISTOGRAM_BUCKETS \
-	((HISTOGRAM_MAX_BITS - HISTOGRAM_SUB_BITS + 1) << HISTOGRAM_SUB_BITS)
+#define HISTOGRAM_MAX_BITS 40u /* 2^40 ns is 18 minutes; longer ones count in the last bucket */
+#define HISTOGRAM_BUCKETS  ((HISTOGRAM_MAX_BITS - HISTOGRAM_SUB_BITS + 1) << HISTOGRAM_SUB_BITS)
 
 struct histogram {
 	/* Each written by the owning thread alone (relaxed load + store), read by
@@ -35,19 +33,16 @@ struct histogram_snapshot {
 void histogram_record(struct histogram *histogram, uint64_t value_ns);
 
 /* Adds what `histogram` holds now. */
-void histogram_add_to(const struct histogram *histogram,
-		      struct histogram_snapshot *snapshot);
+void histogram_add_to(const struct histogram *histogram, struct histogram_snapshot *snapshot);
 
 /*
  * The value below which `permyriad` of 10000 values lie (5000: median, 9900:
  * p99), as its bucket's upper bound but never above max_ns; 0 when empty.
  */
-uint64_t histogram_quantile_ns(const struct histogram_snapshot *snapshot,
-			       unsigned permyriad);
+uint64_t histogram_quantile_ns(const struct histogram_snapshot *snapshot, unsigned permyriad);
 
 /* Number of values that are at most `bound_ns`, to the bucket's accuracy (for Prometheus
  * buckets). */
-uint64_t histogram_count_below(const struct histogram_snapshot *snapshot,
-			       uint64_t bound_ns);
+uint64_t histogram_count_below(const struct histogram_snapshot *snapshot, uint64_t bound_ns);
 
 #endif

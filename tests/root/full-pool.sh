@@ -14,6 +14,7 @@ start_daemon <<-END
 	$(priority)
 END
 block=$(uz_block f)
+need_top_priority "$block"
 
 # The bystander: in a group of its own, with pages on the device.
 uz_cgroup_new 24M bystander || skip "no memory cgroup can be made here"

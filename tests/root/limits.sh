@@ -11,6 +11,7 @@ start_daemon <<-END
 	MemoryLimit=160M
 	$(priority)
 END
+need_top_priority "$(uz_block l)"
 uz_cgroup_new 24M || skip "no memory cgroup can be made here"
 uz_in_cgroup "$memhog" --size 160M fill check rewrite check >"$uz_work/hog" 2>&1 </dev/null &
 hog=$!

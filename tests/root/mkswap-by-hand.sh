@@ -24,9 +24,10 @@ mkswap -L by-hand "$link" >"$uz_work/mkswap" 2>&1 || fail "mkswap: $(cat "$uz_wo
 swapon --discard=pages -p "$top" "$link" || fail "swapon"
 is_swapped_on "$block" || fail "/proc/swaps does not have $block"
 [ "$(uz_figure STATE)" = active ] || fail "the state is $(uz_figure STATE)"
+need_top_priority "$block"
 
-uz_cgroup_new 16M || skip "no memory cgroup can be made here"
-uz_in_cgroup "$memhog" --size 64M fill check >"$uz_work/hog" 2>&1 </dev/null ||
+uz_cgroup_new 32M || skip "no memory cgroup can be made here"
+uz_in_cgroup "$memhog" --size 96M fill check >"$uz_work/hog" 2>&1 </dev/null ||
 	fail "$(cat "$uz_work/hog")"
 [ "$(uz_figure written_pages_total)" -gt 10000 ] || fail "nothing was swapped out"
 swapoff "$link" || fail "swapoff"

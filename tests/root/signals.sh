@@ -12,6 +12,7 @@ start_daemon <<-END
 	MemoryLimit=160M
 	$(priority)
 END
+need_top_priority "$(uz_block s)"
 uz_cgroup_new 24M || skip "no memory cgroup can be made here"
 uz_in_cgroup "$memhog" --size 128M --progress fill check rewrite random rewrite check \
 	>"$uz_work/hog" 2>&1 </dev/null &

@@ -29,6 +29,7 @@ configuration() {
 
 start_daemon run env PATH="$uz_work/bin:$PATH" < <(configuration)
 block=$(uz_block b)
+need_top_priority "$block"
 uz_cgroup_new 24M || skip "no memory cgroup can be made here"
 mkfifo "$uz_work/to-hog"
 uz_in_cgroup "$memhog" --size 80M fill wait check wait check <"$uz_work/to-hog" >"$uz_work/hog" 2>&1 &

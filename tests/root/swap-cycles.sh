@@ -14,6 +14,7 @@ start_daemon <<-END
 	$(priority)
 END
 block=$(uz_block c)
+need_top_priority "$block"
 link=$uz_run/dev/c
 uz_cgroup_new 32M || skip "no memory cgroup can be made here"
 
@@ -48,7 +49,7 @@ for ((i = 51; i <= 100; i++)); do
 	swapoff "$link" || fail "cycle $i: swapoff by hand"
 	wait_for 5 nearly_empty || fail "cycle $i: $(uz_figure stored_bytes) bytes are stored after swapoff by hand"
 	[ "$(uz_figure STATE)" = ready ] || fail "cycle $i: the state is $(uz_figure STATE)"
-	swapon --discard=pages "$link" || fail "cycle $i: swapon by hand"
+	swapon --discard=pages -p "$(uz_top_priority)" "$link" || fail "cycle $i: swapon by hand"
 	[ "$(uz_figure STATE)" = active ] || fail "cycle $i: the state is $(uz_figure STATE)"
 done
 [ "$(uuid)" = "$first_uuid" ] || fail "the UUID has changed by hand"

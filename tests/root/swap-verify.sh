@@ -27,6 +27,7 @@ verify() { # CODEC HOG-OPTION...
 		$(priority)
 	END
 	block=$(uz_block v)
+	need_top_priority "$block"
 	uz_cgroup_new ${limit_mib}M "$codec$*" || skip "no memory cgroup can be made here"
 	readers "$block" &
 	reads=$!

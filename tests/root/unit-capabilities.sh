@@ -20,14 +20,15 @@ start_daemon run setpriv --bounding-set "$bounding" --inh-caps=-all --no-new-pri
 	[Daemon]
 	StatsGroup=nogroup
 	[Device u]
-	Size=64M
+	Size=96M
 	MemoryLimit=64M
 	$(priority)
 END
 block=$(uz_block u)
+need_top_priority "$block"
 is_swapped_on "$block" || fail "not swapped on"
-uz_cgroup_new 16M || skip "no memory cgroup can be made here"
-uz_in_cgroup "$memhog" --size 48M fill check >"$uz_work/hog" 2>&1 </dev/null || fail "$(cat "$uz_work/hog")"
+uz_cgroup_new 32M || skip "no memory cgroup can be made here"
+uz_in_cgroup "$memhog" --size 64M fill check >"$uz_work/hog" 2>&1 </dev/null || fail "$(cat "$uz_work/hog")"
 uz_ctl swapoff u || fail "swapoff"
 uz_ctl swapon u || fail "swapon"
 blkdiscard -o $((60 << 20)) -l 4096 "$block" 2>/dev/null

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 noinst_LIBRARIES += libfront.a
 libfront_a_SOURCES = \
-	src/front/awake.c src/front/awake.h \
 	src/front/front.h \
 	src/front/front_fuse.c \
 	src/front/front_inproc.c src/front/front_inproc.h \

@@ -44,7 +44,6 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "base/units.h"
-#include "front/awake.h"
 #include "front/workers.h"
 
 #ifndef FOPEN_PARALLEL_DIRECT_WRITES
@@ -83,7 +82,6 @@ struct receiver {
 struct fuse_receive {
 	struct fuse_receive_config config;
 	struct workers *workers;
-	struct awake *awake;
 	int stop_fd; /* eventfd: readable once stopping */
 	_Atomic int stopping;
 	_Atomic int ended; /* set once by the leader that saw ENODEV; relaxed: a flag for people */
@@ -414,12 +412,6 @@ static size_t receive_next(struct receiver *self)
 	return length > 0 ? (size_t)length : 0;
 }
 
-static bool is_read(const struct receiver *self)
-{
-	return ((const struct fuse_in_header *)(const void *)self->buffer->message)->opcode ==
-	       FUSE_READ;
-}
-
 /* Tells whether the lead should be passed on before the request is served. */
 static bool must_pass(const struct receiver *self)
 {
@@ -459,8 +451,6 @@ static void receiver_loop(struct receiver *self)
 				lead_pass(receive);
 				return;
 			}
-			if (is_read(self))
-				awake_request(receive->awake, received_ns);
 			if (must_pass(self)) {
 				lead_pass(receive);
 				leading = false;
@@ -570,8 +560,6 @@ int fuse_receive_new(struct fuse_receive **ret_receive, const struct fuse_receiv
 	if (err == 0)
 		err = workers_new(&receive->workers, config->store, config->writers, -5);
 	if (err == 0)
-		err = awake_new(&receive->awake, getenv("NOAWAKE") ? 0 : config->poll_ns);
-	if (err == 0)
 		err = start_receivers(receive);
 	if (err < 0) {
 		fuse_receive_free(receive);
@@ -602,7 +590,6 @@ void fuse_receive_free(struct fuse_receive *receive)
 	for (int i = 0; i < receive->receiver_count; i++)
 		thread_join(&receive->receiver[i].thread);
 	workers_free(receive->workers);
-	awake_free(receive->awake);
 	if (receive->memory)
 		munmap(receive->memory, receive->memory_bytes);
 	free(receive->buffers);

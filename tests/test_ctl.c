@@ -532,6 +532,8 @@ START_TEST(failures_of_the_daemon_are_told)
 		{-ENODEV, NULL, CTL_ERROR_NO_SUCH_DEVICE, "there is no such device"},
 		{-ENOMEM, NULL, CTL_ERROR_FAILED, "Cannot allocate memory"},
 		{-EIO, "the disk is broken", CTL_ERROR_FAILED, "the disk is broken"},
+		{-EINVAL, "'\xc3\xa9\xe2\x82\xac\xf0\x9f\x92\xbe\xe2\x82': cut \xff",
+		 CTL_ERROR_INVALID_VALUE, "'\xc3\xa9\xe2\x82\xac\xf0\x9f\x92\xbe?\?': cut ?"},
 	};
 	struct ctl_fake fake;
 	struct ctl_methods methods = {.ops = &ctl_fake_ops, .context = &fake};

@@ -83,7 +83,7 @@ uz_clean_cgroup() { # DIRECTORY
 		while read -r pid; do
 			kill -KILL "$pid" 2>/dev/null
 		done <"$1/cgroup.procs"
-		rmdir "$1" 2>/dev/null && return
+		rmdir "$1" 2>/dev/null && return 0
 		sleep 0.1
 	done
 	uz_complain "$1 cannot be removed"
@@ -102,7 +102,8 @@ uz_clean_daemon() { # PID WORK
 	for i in 1 2 3; do
 		kill -CONT "$1" 2>/dev/null
 		kill -TERM "$1" 2>/dev/null
-		uz_wait_gone "$1" 15 && return
+		# Not a bare return: in a trap that is the status from before the trap.
+		uz_wait_gone "$1" 15 && return 0
 	done
 	while read -r block; do
 		if uz_is_swapped_on "$block"; then

@@ -48,6 +48,11 @@ pass() {
 
 passed=no
 
+# A test that has put something in the daemon's way defines it anew.
+before_cleaning() {
+	:
+}
+
 at_exit() {
 	local status=$?
 	trap - EXIT INT TERM HUP
@@ -55,6 +60,7 @@ at_exit() {
 	if [ -n "${swap_lock_pid:-}" ]; then
 		kill "$swap_lock_pid" 2>/dev/null
 	fi
+	before_cleaning
 	if [ -n "${uz_work:-}" ]; then
 		uz_clean "$uz_work" || status=${status/#0/1}
 	fi

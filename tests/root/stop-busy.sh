@@ -20,6 +20,9 @@ cat >"$uz_work/bin/swapoff" <<-END
 	exec $real "\$@"
 END
 chmod +x "$uz_work/bin/swapoff"
+before_cleaning() {
+	echo go >"$uz_work/mode"
+}
 echo fail >"$uz_work/mode"
 
 configuration() {

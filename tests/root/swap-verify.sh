@@ -1,18 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# Time limit: 300 s
 # Real swap: several programs with more memory than they are allowed, each checking every byte,
 # with 4 KiB pages and with huge ones, while others read the block device.
 
 . "$(dirname "$0")/lib.sh"
 
-hog_mib=72 # each
-limit_mib=96 # all together
+hog_mib=56 # each
+limit_mib=72 # all together
 hogs=3
 
 readers() { # BLOCK DEVICE
 	while :; do
 		dd if="$1" of=/dev/null bs=1M iflag=direct status=none || return
 		dd if="$1" of=/dev/null bs=4k iflag=direct skip=$((RANDOM * 3)) count=2000 status=none || return
+		sleep 0.3 # or they would take all of a small machine
 	done
 }
 

@@ -113,6 +113,38 @@ static struct json_object *reply_error(const char *error, struct json_object *pa
 	return parameters ? varlink_make_error(error, parameters) : NULL;
 }
 
+/* Length of the UTF-8 character that `text` starts with; 0 when that is none. */
+static size_t utf8_length(const char *text)
+{
+	unsigned char first = (unsigned char)*text;
+	size_t length;
+
+	if (first < 0x80)
+		return 1;
+	if (first < 0xc2 || first > 0xf4)
+		return 0;
+	length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+	for (size_t i = 1; i < length; i++)
+		if (((unsigned char)text[i] & 0xc0) != 0x80)
+			return 0;
+	return length;
+}
+
+/*
+ * What is not UTF-8 becomes question marks: JSON is UTF-8, and a message that
+ * quotes a value may have cut it in the middle of a character.
+ */
+static void make_utf8(char *text)
+{
+	while (*text) {
+		size_t length = utf8_length(text);
+
+		if (length == 0)
+			*text = '?';
+		text += length ? length : 1;
+	}
+}
+
 static struct json_object *reply_message(const char *error, const char *message)
 {
 	return varlink_make_error_string(error, "message", message);
@@ -121,9 +153,8 @@ static struct json_object *reply_message(const char *error, const char *message)
 static struct json_object *reply_failed(int err, const char *message)
 {
 	struct json_object *parameters = json_object_new_object();
-	int failed =
-		json_put_int(parameters, "errno", -err) |
-		json_put_text(parameters, "message", *message ? message : strerror(-err));
+	int failed = json_put_int(parameters, "errno", -err) |
+		     json_put_text(parameters, "message", *message ? message : strerror(-err));
 
 	return reply_error(CTL_ERROR_FAILED, json_finish(parameters, failed));
 }
@@ -163,8 +194,7 @@ static void list_names(const struct ctl_methods *methods, char *text, size_t siz
 
 		if (used + strlen(comma) + strlen(device.name) >= size)
 			break;
-		used += (size_t)snprintf(text + used, size - used, "%s%s", comma,
-					 device.name);
+		used += (size_t)snprintf(text + used, size - used, "%s%s", comma, device.name);
 	}
 }
 
@@ -179,15 +209,14 @@ static struct json_object *reply_unknown_device(const struct ctl_methods *method
 	 * A name too long to be one is not repeated: cut off it might not be UTF-8 any
 	 * more.
 	 */
-	snprintf(message, sizeof(message), "no device%s%s%s; there is: %s",
-		 fits ? " '" : "", fits ? device : "", fits ? "'" : " of that name",
-		 *names ? names : "none");
+	snprintf(message, sizeof(message), "no device%s%s%s; there is: %s", fits ? " '" : "",
+		 fits ? device : "", fits ? "'" : " of that name", *names ? names : "none");
 	return reply_no_device(device, message);
 }
 
 /* The reply when a snapshot of `device` (NULL: all) failed with `err`. */
-static struct json_object *reply_no_snapshot(const struct ctl_methods *methods,
-					     const char *device, int err)
+static struct json_object *reply_no_snapshot(const struct ctl_methods *methods, const char *device,
+					     int err)
 {
 	if (err == -ENOENT && device)
 		return reply_unknown_device(methods, device);
@@ -245,8 +274,7 @@ static int run_get_interface_description(const struct request *request,
 /*
  * io.uzswap.Control: reading
  */
-static int run_get_status(const struct request *request,
-			  const struct parameter *parameters,
+static int run_get_status(const struct request *request, const struct parameter *parameters,
 			  struct json_object **ret_reply)
 {
 	const char *name = parameter_text(&parameters[0]);
@@ -278,8 +306,7 @@ static int run_list(const struct request *request, const struct parameter *param
 	return 0;
 }
 
-static int run_get_metrics(const struct request *request,
-			   const struct parameter *parameters,
+static int run_get_metrics(const struct request *request, const struct parameter *parameters,
 			   struct json_object **ret_reply)
 {
 	struct ctl_snapshot snapshot;
@@ -314,8 +341,8 @@ static const char *const set_keys[] = {"memory-limit", "codec", "level", "log-le
  * The device that a Set without one means: the only one. Returns 0, or -EINVAL
  * with the names of all in `names`.
  */
-static int only_device(const struct ctl_methods *methods, char name[CTL_NAME_BYTES],
-		       char *names, size_t size)
+static int only_device(const struct ctl_methods *methods, char name[CTL_NAME_BYTES], char *names,
+		       size_t size)
 {
 	struct ctl_device device = {0};
 
@@ -342,16 +369,13 @@ static bool device_exists(const struct ctl_methods *methods, const char *name)
 }
 
 /* The reply to an operation of the daemon that failed. */
-static struct json_object *reply_operation(int err, const char *device,
-					   const char *error_text)
+static struct json_object *reply_operation(int err, const char *device, const char *error_text)
 {
 	if (err == -ENOENT || err == -ENODEV)
 		return reply_no_device(device ? device : "",
-				       *error_text ? error_text
-						   : "there is no such device");
+				       *error_text ? error_text : "there is no such device");
 	if (err == -EBUSY)
-		return reply_message(CTL_ERROR_BUSY,
-				     *error_text ? error_text : strerror(EBUSY));
+		return reply_message(CTL_ERROR_BUSY, *error_text ? error_text : strerror(EBUSY));
 	return reply_failed(err, error_text);
 }
 
@@ -405,6 +429,7 @@ static int run_set(const struct request *request, const struct parameter *parame
 	}
 	int err = methods->ops->set(methods->context, device, key, value, error_text);
 
+	make_utf8(error_text);
 	/* As JSON: quoted, and nothing in it can break a log line. */
 	log_notice("control: uid %u, pid %d: set %s%s%s = %s: %s", request->peer->uid,
 		   request->peer->pid, device ? device : "", device ? " " : "", key,
@@ -413,8 +438,8 @@ static int run_set(const struct request *request, const struct parameter *parame
 	if (err == 0)
 		*ret_reply = varlink_make_reply(NULL, false);
 	else if (err == -EINVAL)
-		*ret_reply = reply_invalid_value(
-			key, value, *error_text ? error_text : strerror(EINVAL));
+		*ret_reply = reply_invalid_value(key, value,
+						 *error_text ? error_text : strerror(EINVAL));
 	else
 		*ret_reply = reply_operation(err, device, error_text);
 	return 0;
@@ -429,8 +454,7 @@ static void job_init(const struct request *request, enum ctl_job_kind kind)
 	};
 }
 
-static int run_on_device(const struct request *request,
-			 const struct parameter *parameters,
+static int run_on_device(const struct request *request, const struct parameter *parameters,
 			 struct json_object **ret_reply, enum ctl_job_kind kind)
 {
 	const char *device = parameter_text(&parameters[0]);
@@ -461,8 +485,7 @@ static int run_stop(const struct request *request, const struct parameter *param
 {
 	(void)ret_reply;
 	job_init(request, CTL_JOB_STOP);
-	request->job->abandon =
-		parameters[0].value && json_object_get_boolean(parameters[0].value);
+	request->job->abandon = parameters[0].value && json_object_get_boolean(parameters[0].value);
 	return 1;
 }
 
@@ -502,8 +525,7 @@ void ctl_methods_for_each(void (*visit)(const char *name, void *context), void *
  * one. Returns NULL, or the name of the first parameter that is unknown, of
  * another type, or missing.
  */
-static const char *take_parameters(struct json_object *object,
-				   struct parameter *parameters)
+static const char *take_parameters(struct json_object *object, struct parameter *parameters)
 {
 	if (object) {
 		json_object_object_foreach(object, name, value)
@@ -565,14 +587,12 @@ static struct json_object *reply_unknown_method(const char *name)
 			length = 0;
 	}
 	if (length == 0)
-		return varlink_make_error_string(VARLINK_ERROR_METHOD_NOT_FOUND, "method",
-						 name);
+		return varlink_make_error_string(VARLINK_ERROR_METHOD_NOT_FOUND, "method", name);
 	struct json_object *parameters = json_object_new_object();
-	int failed = json_put(parameters, "interface",
-			      json_object_new_string_len(name, (int)length));
+	int failed =
+		json_put(parameters, "interface", json_object_new_string_len(name, (int)length));
 
-	return reply_error(VARLINK_ERROR_INTERFACE_NOT_FOUND,
-			   json_finish(parameters, failed));
+	return reply_error(VARLINK_ERROR_INTERFACE_NOT_FOUND, json_finish(parameters, failed));
 }
 
 static bool is_allowed(const struct ctl_peer *peer, const struct method *method)
@@ -589,13 +609,12 @@ static bool is_allowed(const struct ctl_peer *peer, const struct method *method)
 }
 
 /* The audit trail; a flood of refused calls makes one line in a while. */
-static struct json_object *reply_denied(struct ctl_methods *methods,
-					const struct ctl_peer *peer,
+static struct json_object *reply_denied(struct ctl_methods *methods, const struct ctl_peer *peer,
 					const struct method *method)
 {
 	methods->denied++;
-	uint64_t news = log_limit_due(&methods->denied_limit, methods->denied,
-				      clock_now_ns(), DENIED_LOG_INTERVAL_NS);
+	uint64_t news = log_limit_due(&methods->denied_limit, methods->denied, clock_now_ns(),
+				      DENIED_LOG_INTERVAL_NS);
 
 	if (news > 0)
 		log_notice("control: refused %s to uid %u, pid %d (%llu refused since "
@@ -624,8 +643,8 @@ static int answer(const struct request *request, struct json_object **ret_reply)
 		return 0;
 	}
 	if (!is_implemented(methods->ops, method)) {
-		*ret_reply = varlink_make_error_string(
-			VARLINK_ERROR_METHOD_NOT_IMPLEMENTED, "method", method->name);
+		*ret_reply = varlink_make_error_string(VARLINK_ERROR_METHOD_NOT_IMPLEMENTED,
+						       "method", method->name);
 		return 0;
 	}
 	struct parameter parameters[PARAMETERS_MAX + 1];
@@ -634,8 +653,8 @@ static int answer(const struct request *request, struct json_object **ret_reply)
 	memcpy(parameters, method->parameters, sizeof(parameters));
 	wrong = call->upgrade ? "upgrade" : take_parameters(call->parameters, parameters);
 	if (wrong) {
-		*ret_reply = varlink_make_error_string(VARLINK_ERROR_INVALID_PARAMETER,
-						       "parameter", wrong);
+		*ret_reply = varlink_make_error_string(VARLINK_ERROR_INVALID_PARAMETER, "parameter",
+						       wrong);
 		return 0;
 	}
 	return method->run(request, parameters, ret_reply);
@@ -677,14 +696,14 @@ void ctl_job_run(struct ctl_job *job, const struct ctl_ops *ops, void *context,
 		break;
 	case CTL_JOB_SWAPOFF:
 		what = "swapoff";
-		job->result =
-			ops->swapoff(context, job->device, progress, job->error_text);
+		job->result = ops->swapoff(context, job->device, progress, job->error_text);
 		break;
 	case CTL_JOB_STOP:
 		what = job->abandon ? "stop, abandoning the swap" : "stop";
 		job->result = ops->stop(context, job->abandon, progress, job->error_text);
 		break;
 	}
+	make_utf8(job->error_text);
 	log_notice("control: uid %u, pid %d: %s%s%s: %s", job->uid, job->pid, what,
 		   *job->device ? " " : "", job->device,
 		   job->result == 0 ? "done" : strerror(-job->result));
@@ -694,8 +713,7 @@ static struct json_object *remaining(uint64_t bytes)
 {
 	struct json_object *parameters = json_object_new_object();
 
-	return json_finish(parameters,
-			   json_put_uint(parameters, "remaining_bytes", bytes));
+	return json_finish(parameters, json_put_uint(parameters, "remaining_bytes", bytes));
 }
 
 struct json_object *ctl_job_reply(const struct ctl_job *job)
@@ -709,8 +727,7 @@ struct json_object *ctl_job_reply(const struct ctl_job *job)
 
 struct json_object *ctl_job_reply_busy(void)
 {
-	return reply_message(CTL_ERROR_BUSY,
-			     "another SwapOn, SwapOff or Stop is running");
+	return reply_message(CTL_ERROR_BUSY, "another SwapOn, SwapOff or Stop is running");
 }
 
 struct json_object *ctl_job_reply_progress(uint64_t remaining_bytes)

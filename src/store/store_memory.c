@@ -265,7 +265,7 @@ static uint64_t reserve_target(uint64_t limit_pages, uint64_t pages, uint64_t el
 			       UZ_MIN(RESERVE_MAX_PAGES, limit_pages / RESERVE_LIMIT_DIVISOR));
 	uint64_t wanted = elapsed_ns > 0 ? pages * RESERVE_AHEAD_NS / elapsed_ns : 0;
 
-	wanted = UZ_MAX(wanted, last_target / 2);
+	wanted = UZ_MAX(wanted, last_target / 4);
 	return UZ_MIN(UZ_MAX(wanted, RESERVE_MIN_PAGES), most);
 }
 

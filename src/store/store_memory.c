@@ -256,7 +256,7 @@ static void reclaim_run(void *argument)
 
 /* --- the reserve --------------------------------------------------------- */
 
-/* The reserve for a demand of `pages` in `elapsed_ns`, never below half of what it was.
+/* The reserve for a demand of `pages` in `elapsed_ns`, never below a quarter of what it was.
  */
 static uint64_t reserve_target(uint64_t limit_pages, uint64_t pages, uint64_t elapsed_ns,
 			       uint64_t last_target)

@@ -221,7 +221,9 @@ static int populate_one_chunk(struct runs *runs)
 	uint64_t lack = runs->target_pages > runs->reserved_pages
 				? runs->target_pages - runs->reserved_pages
 				: 0;
-	uint64_t bits = lowest_bits(~chunk->populated, UZ_MIN(allowed, UZ_MAX(lack, RUNS_MAX_PAGES)));
+	/* A whole chunk when somebody may be waiting, else what is missing, in steps worth a call. */
+	uint64_t step = runs->reserved_pages < RUNS_MAX_PAGES ? RUNS_CHUNK_PAGES : RUNS_MAX_PAGES;
+	uint64_t bits = lowest_bits(~chunk->populated, UZ_MIN(allowed, UZ_MAX(lack, step)));
 
 	lock_release(&runs->lock);
 

@@ -115,8 +115,7 @@ uint64_t balloon_target(const struct balloon_view *view)
 
 		if (room > 0 && lack < STEP_PAGES)
 			return held;
-		return room < view->size_pages / 8 ? held + lack
-						   : held + uz_div_round_up(lack, 2);
+		return held + lack;
 	}
 	uint64_t excess = UZ_MIN(held, room - view->free_pages);
 

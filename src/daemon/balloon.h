@@ -77,7 +77,7 @@ struct balloon_view {
 
 /*
  * The size that the balloon should have next. Wanted is free + held - room.
- * Inflates at once when room is scarce and by half the lack otherwise; deflates
+ * Inflates at once; deflates
  * by half the excess, and only when that is more than 3 % of the device, or at
  * once when the kernel sees less than half of what there is. Pure.
  */

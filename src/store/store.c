@@ -123,8 +123,10 @@ static int object_alloc(struct store_thread *thread, uint32_t length_bytes,
 
 		if (low)
 			store_want_memory(store);
-		if (err == 0)
+		if (err == 0) {
+			thread->deadline_ns = 0;
 			return 0;
+		}
 		if (thread->nowait)
 			return -EAGAIN;
 		err = store_wait_for_memory(thread);

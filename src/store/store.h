@@ -82,7 +82,8 @@ struct store_request {
 /*
  * Carries out a request. Reads take no lock and allocate nothing. A write that
  * fails half-way leaves each page either old or new. A write may wait for
- * memory, at most STORE_WAIT_LIMIT_NS in all, before it ends with -ENOSPC.
+ * memory; when none has come for STORE_WAIT_LIMIT_NS it ends with -ENOSPC, and
+ * at once when none can come.
  * A request that ends with -EAGAIN (see nowait) is not counted.
  */
 void store_submit(struct store_thread *thread, struct store_request *request);

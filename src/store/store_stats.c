@@ -14,7 +14,11 @@
 #define ROOM_MARGIN_PERCENT 3u
 
 /* Weight of the expected ratio against measured pages. */
-#define ROOM_PRIOR_PAGES 512u
+#define ROOM_PRIOR_PAGES 64u
+
+/* From so many pages on the pool itself is the measure; with fewer, its partly filled spans weigh
+ * too much. */
+#define ROOM_HELD_PAGES 8192u
 
 /* How many pages "lately" is. */
 #define ROOM_RECENT_PAGES 4096u
@@ -97,7 +101,7 @@ static uint64_t cost_per_page_sixteenths(struct store *store, const uint64_t *su
 			    UZ_MAX(store->config.expected_ratio_permille, 1000u);
 	uint64_t written = sum[COUNT_COST_PAGES], written_cost = sum[COUNT_COST_SIXTEENTHS];
 
-	if (held_pages < 16 * ROOM_PRIOR_PAGES)
+	if (held_pages < ROOM_HELD_PAGES)
 		return (written_cost + expected * ROOM_PRIOR_PAGES) / (written + ROOM_PRIOR_PAGES);
 	lock_take(&store->lock);
 	if (written - store->recent_pages >= ROOM_RECENT_PAGES) {

@@ -9,13 +9,14 @@
 mib=$((1 << 20))
 take_swap_lock
 
-try() { # CONTENTS MEMORY-LIMIT SIZE
+try() { # CONTENTS MEMORY-LIMIT SIZE EXPECTED-RATIO
 	local contents=$1 hog samples=0 worst=0 block size used room free whole off
 	start_daemon "$contents" <<-END
 		[Device h]
 		Size=512M
 		MemoryLimit=$2
 		HonestFree=yes
+		ExpectedRatio=$4
 		$(priority)
 	END
 	block=$(uz_block h)
@@ -56,6 +57,7 @@ try() { # CONTENTS MEMORY-LIMIT SIZE
 	stop_daemon 60
 }
 
-try heap 64M 256M
-try noise 64M 128M
+# The expectation is about right, as it should be: before the first pages nothing else is known.
+try heap 64M 256M 3
+try noise 64M 128M 1
 pass

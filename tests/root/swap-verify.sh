@@ -52,6 +52,7 @@ verify() { # CODEC HOG-OPTION...
 	wait $reads 2>/dev/null
 	read -r written read_back < <(uz_figure written_pages_total,read_pages_total)
 	note "$codec $*: $((written / 256)) MiB out, $((read_back / 256)) MiB in, all right"
+	need_top_priority "$block" # still
 	# That much does not fit, so it must have been swapped out, or nothing was tested.
 	[ "$written" -gt $(((hogs * hog_mib - limit_mib) * 256)) ] ||
 		fail "only $written pages were swapped out"

@@ -116,27 +116,34 @@ uz_clean_daemon() { # PID WORK
 	uz_wait_gone "$1" 5
 }
 
-# A daemon swaps on in a mount namespace of its own. When it was killed, that is gone, and the
-# kernel shows /loop3 for /dev/loop3.
+# By name: in a mount namespace that is gone the kernel would show /loop3 for /dev/loop3.
 uz_is_swapped_on() { # BLOCK DEVICE
 	grep -q "^\(/dev\)\?/${1##*/}[\\ ]" /proc/swaps
 }
 
-# The label of a loop device: uzswapd's is uzswap:NAME@RUNTIME-DIRECTORY.
-uz_loop_label() { # DEVICE
-	python3 - "$1" 2>/dev/null <<-'END'
-		import fcntl, os, sys
+# Whether the loop device's label is that of a daemon with a runtime directory in WORK: uzswap:NAME@HASH,
+# the FNV-1a hash of the directory (front_fuse_label in src/front/front_fuse.c).
+uz_is_loop_of() { # DEVICE WORK
+	python3 - "$1" "$2" 2>/dev/null <<-'END'
+		import fcntl, glob, os, sys
 		LOOP_GET_STATUS64 = 0x4C05
 		device = os.open(sys.argv[1], os.O_RDONLY)
 		info = fcntl.ioctl(device, LOOP_GET_STATUS64, bytes(232))
-		print(info[56:120].rstrip(b"\0").decode())
+		label = info[56:120].rstrip(b"\0").decode()
+		hashes = []
+		for directory in glob.glob(sys.argv[2] + "/*/"):
+		    value = 0xCBF29CE484222325
+		    for byte in os.fsencode(directory.rstrip("/")):
+		        value = (value ^ byte) * 0x100000001B3 % (1 << 64)
+		    hashes.append("%016x" % value)
+		sys.exit(0 if label.startswith("uzswap:") and label.split("@")[-1] in hashes else 1)
 	END
 }
 
 # A loop device of a daemon that was killed; never one that has another owner.
 uz_clean_block() { # DEVICE WORK
 	[ -b "$1" ] || return 0
-	[[ "$(uz_loop_label "$1")" == uzswap:*@"$2"/* ]] || return 0
+	uz_is_loop_of "$1" "$2" || return 0
 	if uz_is_swapped_on "$1"; then
 		swapoff "$1" || uz_complain "swapoff $1 failed"
 	fi

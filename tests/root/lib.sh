@@ -134,7 +134,7 @@ stop_daemon() { # [SECONDS]
 
 expect_nothing_left() { # BLOCK DEVICE
 	! is_swapped_on "$1" || fail "$1 is still swapped on"
-	[[ "$(uz_loop_label "$1")" != uzswap:*@"$uz_run" ]] || fail "$1 is still bound"
+	! uz_is_loop_of "$1" "${uz_run%/*}" || fail "$1 is still bound"
 	[ ! -e "$uz_run/control" ] || fail "the control socket is still there"
 	[ -z "$(ls -A "$uz_run/dev" 2>/dev/null)" ] || fail "links are left in $uz_run/dev"
 	! grep -q " $uz_run/" /proc/self/mounts || fail "a mount is left"

@@ -101,6 +101,39 @@ START_TEST(runs_never_overlap_and_respect_the_limit)
 }
 END_TEST
 
+/* A reserve of single pages is no use for a longer run: it must be exchanged, also at the limit. */
+START_TEST(scattered_reserve_becomes_a_run)
+{
+	enum { AREA = 16 * RUNS_CHUNK_PAGES, LIMIT = 2 * RUNS_CHUNK_PAGES };
+	struct region region;
+	struct runs runs;
+	uint32_t pages[LIMIT];
+	bool low = false, high = false;
+
+	ck_assert_int_eq(region_init(&region, AREA_OFFSET + (uint64_t)AREA * UZ_PAGE_SIZE), 0);
+	ck_assert_int_eq(runs_init(&runs, &region, AREA_OFFSET, AREA, LIMIT), 0);
+	runs_set_target(&runs, 16);
+	for (unsigned i = 0; i < LIMIT; i++) {
+		while (runs_balance(&runs) > 0)
+			;
+		pages[i] = runs_alloc(&runs, 1, &low);
+		ck_assert_uint_ne(pages[i], RUNS_NO_PAGE);
+	}
+	for (unsigned i = 0; i < LIMIT; i += 2)
+		runs_free(&runs, pages[i], 1, &high);
+	ck_assert_uint_eq(runs_alloc(&runs, RUNS_MAX_PAGES, &low), RUNS_NO_PAGE);
+	for (unsigned i = 0; i < 100 && runs_balance(&runs) > 0; i++)
+		;
+	ck_assert_uint_ne(runs_alloc(&runs, RUNS_MAX_PAGES, &low), RUNS_NO_PAGE);
+	struct runs_usage usage;
+
+	runs_usage(&runs, &usage);
+	ck_assert_uint_le(usage.populated_pages, LIMIT);
+	runs_done(&runs);
+	region_done(&region);
+}
+END_TEST
+
 START_TEST(size_classes_waste_little)
 {
 	static const unsigned spans[] = {4, 8, 12, 16};
@@ -328,6 +361,7 @@ int main(void)
 	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, region_gives_memory_back);
 	tcase_add_test(tcase, runs_never_overlap_and_respect_the_limit);
+	tcase_add_test(tcase, scattered_reserve_becomes_a_run);
 	tcase_add_test(tcase, size_classes_waste_little);
 	tcase_add_test(tcase, objects_keep_their_bytes);
 	tcase_add_test(tcase, threads_share_the_pool);

@@ -6,8 +6,8 @@
  *
  * A chunk is 64 pages, one bit each. Chunks with reserved pages stand in the
  * bucket of their longest reserved run (16 and more share one, whole chunks have
- * their own), so that a run is taken from the chunk where it fits best, and
- * whole chunks are broken last and given back first.
+ * their own), so that a run is taken from the chunk where it fits best, whole
+ * chunks are broken last, and the smallest pieces are given back first.
  *
  * Only the balancing thread turns pages vacant or populated. While it does so
  * without the lock the pages concerned are neither reserved nor (for giving
@@ -141,6 +141,8 @@ uint32_t runs_alloc(struct runs *runs, uint32_t pages, bool *ret_low)
 		page = index * RUNS_CHUNK_PAGES + first;
 		break;
 	}
+	if (page == RUNS_NO_PAGE)
+		runs->starved = true;
 	if (page == RUNS_NO_PAGE || runs->reserved_pages < runs->target_pages / 2)
 		*ret_low = true;
 	lock_release(&runs->lock);
@@ -204,13 +206,29 @@ static uint64_t lowest_bits(uint64_t bits, uint64_t count)
 	return kept;
 }
 
+/* A chunk without any memory, where a run of any length will fit; RUNS_NO_PAGE if there is none. */
+static uint32_t find_empty_locked(const struct runs *runs)
+{
+	for (uint32_t index = runs->vacant_hint; index < runs->chunk_count; index++)
+		if (runs->chunks[index].populated == 0)
+			return index;
+	return RUNS_NO_PAGE;
+}
+
 static int populate_one_chunk(struct runs *runs)
 {
 	lock_take(&runs->lock);
 	uint64_t allowed = runs->limit_pages > runs->populated_pages
 				   ? runs->limit_pages - runs->populated_pages
 				   : 0;
-	uint32_t index = allowed > 0 ? find_vacant_locked(runs) : RUNS_NO_PAGE;
+	uint32_t index = RUNS_NO_PAGE;
+	bool starved = runs->starved;
+
+	runs->starved = false;
+	if (allowed > 0 && starved)
+		index = find_empty_locked(runs);
+	if (allowed > 0 && index == RUNS_NO_PAGE)
+		index = find_vacant_locked(runs);
 
 	if (index == RUNS_NO_PAGE) {
 		lock_release(&runs->lock);
@@ -221,8 +239,10 @@ static int populate_one_chunk(struct runs *runs)
 	uint64_t lack = runs->target_pages > runs->reserved_pages
 				? runs->target_pages - runs->reserved_pages
 				: 0;
-	/* A whole chunk when somebody may be waiting, else what is missing, in steps worth a call. */
-	uint64_t step = runs->reserved_pages < RUNS_MAX_PAGES ? RUNS_CHUNK_PAGES : RUNS_MAX_PAGES;
+	/* A whole chunk when somebody may be waiting, else what is missing, in steps worth a call.
+	 */
+	uint64_t step = starved || runs->reserved_pages < RUNS_MAX_PAGES ? RUNS_CHUNK_PAGES
+									 : RUNS_MAX_PAGES;
 	uint64_t bits = lowest_bits(~chunk->populated, UZ_MIN(allowed, UZ_MAX(lack, step)));
 
 	lock_release(&runs->lock);
@@ -250,11 +270,10 @@ static int populate_one_chunk(struct runs *runs)
 	return 1;
 }
 
-/* A chunk that is reserved as a whole; failing that, one with the longest reserved run.
- */
+/* The smallest pieces go first: what stays in the reserve is then good for any run. */
 static uint32_t find_surplus_locked(const struct runs *runs)
 {
-	for (uint32_t bucket = RUNS_WHOLE_BUCKET; bucket > 0; bucket--)
+	for (uint32_t bucket = 1; bucket <= RUNS_WHOLE_BUCKET; bucket++)
 		if (runs->bucket_head[bucket] != RUNS_NO_PAGE)
 			return runs->bucket_head[bucket];
 	return RUNS_NO_PAGE;
@@ -306,10 +325,20 @@ int runs_balance(struct runs *runs)
 	uint64_t over = runs->populated_pages > runs->limit_pages
 				? runs->populated_pages - runs->limit_pages
 				: 0;
+	bool starved = runs->starved;
+	uint64_t growth = runs->limit_pages > runs->populated_pages
+				  ? runs->limit_pages - runs->populated_pages
+				  : 0;
 
 	lock_release(&runs->lock);
 	if (over > 0 && reserved > 0)
 		return give_back_one_chunk(runs, UZ_MIN(over, reserved));
+	/* The reserve has enough pages but not in one piece. At the limit, pieces are exchanged for
+	 * a run elsewhere in the address space, as long as there are enough of them. */
+	if (starved && growth >= RUNS_MAX_PAGES)
+		return populate_one_chunk(runs);
+	if (starved && growth + reserved >= RUNS_MAX_PAGES)
+		return give_back_one_chunk(runs, RUNS_MAX_PAGES - growth);
 	/* Just above the target nothing happens: no flapping. */
 	if (reserved < target)
 		return populate_one_chunk(runs);

@@ -41,6 +41,7 @@ struct runs {
 				     was lowered */
 	uint64_t reserved_pages;
 	uint64_t target_pages; /* how many reserved pages to keep */
+	bool starved; /* a run was asked for that no chunk has: the reserve is in too small pieces */
 	uint64_t handed_out;   /* pages handed out in all, for the demand estimate */
 	uint32_t vacant_hint;  /* no chunk below it has vacant pages */
 	/* Called without the lock before a chunk's pages are first handed out and after

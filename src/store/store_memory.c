@@ -337,7 +337,9 @@ static bool memory_may_come(struct store *store)
 	struct arena_usage usage;
 
 	arena_usage(store->pool, &usage);
-	if (usage.runs.populated_pages < usage.runs.limit_pages)
+	/* Reserved pages that are in too small pieces can be exchanged for a run. */
+	if (usage.runs.populated_pages < usage.runs.limit_pages ||
+	    usage.runs.reserved_pages >= RUNS_MAX_PAGES)
 		return true;
 	lock_take(&store->lock);
 	bool limbo = false;

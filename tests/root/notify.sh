@@ -34,6 +34,7 @@ NOTIFY_SOCKET=$uz_work/notify start_daemon <<-END
 END
 wait_for 5 grep -q "READY=1" "$uz_work/messages" || skip "built without libsystemd"
 grep -q "^on  READY=1" "$uz_work/messages" || fail "READY before swap was on: $(cat "$uz_work/messages")"
+! grep -q "^off READY=1" "$uz_work/messages" || fail "READY before swap was on: $(cat "$uz_work/messages")"
 ! grep -q "STOPPING" "$uz_work/messages" || fail "STOPPING before the end"
 # A status line that a person can read comes every now and then.
 wait_for 5 grep -q "STATUS=.* MiB" "$uz_work/messages" || fail "no status: $(cat "$uz_work/messages")"

@@ -25,11 +25,3 @@ void clock_sleep_ns(uint64_t ns)
 	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, &ts) == EINTR)
 		;
 }
-
-static uint64_t monotonic_now_ns(void *context)
-{
-	(void)context;
-	return clock_now_ns();
-}
-
-const struct uz_clock uz_clock_monotonic = {.now_ns = monotonic_now_ns};

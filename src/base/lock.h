@@ -45,10 +45,4 @@ int condition_wait_until(struct condition *condition, struct lock *lock, uint64_
 void condition_wake_one(struct condition *condition);
 void condition_wake_all(struct condition *condition);
 
-static inline void lock_cleanup(struct lock **lock)
-{
-	if (*lock)
-		lock_release(*lock);
-}
-
 #endif

@@ -22,7 +22,6 @@ struct worker {
 
 struct workers {
 	struct store *store;
-	int nice;
 	struct lock lock;
 	struct condition work;	/* queue not empty, or stopping */
 	struct condition ready; /* a worker has started */
